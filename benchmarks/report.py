@@ -1,0 +1,175 @@
+"""Turns the JSON lines of a run into RESULTS.md.
+
+    python benchmarks/report.py LINES.jsonl [--output RESULTS.md]
+
+A later line of the same benchmark, case and peer replaces an earlier one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from eager_cases import CASES
+from harness import Row
+
+SCALAR_TITLES = {
+    "mlp": "MLP 3-[4, 4, 1], tanh, 4 samples",
+    "moons": "MLP 2-[16, 16, 1], relu, 100 points of two moons",
+}
+
+
+def load(path: Path) -> dict[str, list[Row]]:
+    """The rows of each benchmark, in order of first appearance."""
+    latest: dict[tuple[str, ...], Row] = {}
+    for line in path.read_text().splitlines():
+        row = json.loads(line)
+        latest[row["benchmark"], row.get("case", ""), row.get("peer", "")] = row
+    rows: dict[str, list[Row]] = {}
+    for row in latest.values():
+        rows.setdefault(row["benchmark"], []).append(row)
+    return rows
+
+
+def number(value: float | None) -> str:
+    """Three figures, thousands separated; a dash for what was not measured."""
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A Markdown table and the empty line after it."""
+    lines = [head, ["---"] * len(head), *rows]
+    return [f"| {' | '.join(cells)} |" for cells in lines] + [""]
+
+
+# ------------------------------------------------------------------ goals
+def goals(rows: dict[str, list[Row]]) -> list[str]:
+    """What was promised, and what this run measured."""
+    scalar, eager = (
+        {(row["case"], row["peer"]): row.get("median_us") for row in rows.get(name, [])}
+        for name in ("scalar_step", "eager_step")
+    )
+    footprint = {row["peer"]: row for row in rows.get("footprint", [])}
+
+    def share(times: dict[tuple[str, str], float | None], case: str, ours: str, peer: str) -> str:
+        mine, other = times.get((case, ours)), times.get((case, peer))
+        return f"{mine / other:.2f}" if mine and other else "–"
+
+    def milliseconds(name: str) -> str:
+        return number(footprint.get(name, {}).get("beyond_numpy_ms"))
+
+    lines = [
+        (
+            "scalar step, MLP 3-[4, 4, 1], share of micrograd's time",
+            "at most 0.40",
+            share(scalar, "mlp", "dilim", "micrograd"),
+        ),
+        (
+            "scalar step, MLP 2-[16, 16, 1], share of micrograd's time",
+            "at most 0.40",
+            share(scalar, "moons", "dilim", "micrograd"),
+        ),
+        (
+            "small DQN update, eager, share of PyTorch's time (fused Adam, 1 thread)",
+            "at most 2.00",
+            share(eager, "a", "dilim_1t", "torch_fused_1t"),
+        ),
+        ("small taped operation, us", "at most 5", number(eager.get(("small", "dilim_1t")))),
+        ("import beyond NumPy's, ms", "under 100", milliseconds("dilim")),
+    ]
+    return ["## Goals", "", *table(["what", "goal", "measured"], lines)]
+
+
+# ------------------------------------------------------------------ sections
+def timings(title: str, rows: list[Row], titles: Callable[[str], str]) -> list[str]:
+    """One table per case, fastest peer first, then what could not be measured."""
+    lines = [f"## {title}", ""]
+    for case in dict.fromkeys(row["case"] for row in rows):
+        here = [row for row in rows if row["case"] == case]
+        timed = sorted((r for r in here if "median_us" in r), key=lambda row: row["median_us"])
+        lines += [f"**{case}: {titles(case)}**, microseconds per step", ""]
+        lines += table(
+            ["peer", "median", "min", "max", "first call s", "max rel err", "cores", "quiet"],
+            [
+                [
+                    row["peer"] + (f" ({row['nodes']:,} nodes)" if "nodes" in row else ""),
+                    *(number(row[key]) for key in ("median_us", "min_us", "max_us")),
+                    number(row["first_call_s"]),
+                    f"{row['max_rel_err']:.1e}",
+                    f"{row['cores']:.2f}",
+                    f"{row['quiet']}/{row['samples']}",
+                ]
+                for row in timed
+            ],
+        )
+        lines += missing(here)
+    return lines
+
+
+def missing(rows: Iterable[Row]) -> list[str]:
+    """A line for each row without a measurement."""
+    notes = [
+        f"- {row['peer']}: {row.get('error') or row.get('absent')}"
+        for row in rows
+        if "error" in row or "absent" in row
+    ]
+    return [*notes, ""] if notes else []
+
+
+def footprint(rows: list[Row]) -> list[str]:
+    """Size and import time."""
+    head = ["install", "MB", "of it NumPy", "files", "packages", "install s", "import s"]
+    head += ["beyond NumPy ms", "import and first tensor s"]
+    keys = ["megabytes", "numpy_megabytes", "files", "packages", "install_s", "import_s"]
+    keys += ["beyond_numpy_ms", "first_use_s"]
+    lines = ["## Size and import, each in a fresh environment", ""]
+    lines += table(
+        head,
+        [[f"{r['peer']} {r.get('version', '')}", *(number(r.get(k)) for k in keys)] for r in rows],
+    )
+    return lines + missing(rows)
+
+
+def report(rows: dict[str, list[Row]]) -> str:
+    """The whole text of RESULTS.md."""
+    run = rows["run"][-1]
+    versions = ", ".join(f"{name} {version}" for name, version in run["versions"].items())
+    lines = [
+        "# Benchmark results",
+        "",
+        f"- Command: `{run['command']}`",
+        f"- Date: {run['date']}",
+        f"- Machine: {run['cpu']}, {run['cores']} cores, {run['system']}, Python {run['python']}",
+        f"- Versions: {versions}",
+        "",
+        "How it is measured: [README.md](README.md). Medians are over the quiet samples, during",
+        "which other processes used less than a quarter of one core. `max rel err` is against a",
+        "float64 run in NumPy. `first call s` of a peer's first case includes its import.",
+        "",
+        *goals(rows),
+    ]
+    if "scalar_step" in rows:
+        title = "Scalar autograd: one training step"
+        lines += timings(title, rows["scalar_step"], SCALAR_TITLES.__getitem__)
+    if "eager_step" in rows:
+        title = "Eager tensors: one training step"
+        lines += timings(title, rows["eager_step"], lambda case: CASES[case].title)
+    if "footprint" in rows:
+        lines += footprint(rows["footprint"])
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("lines", type=Path, help="file with the JSON lines of a run")
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "RESULTS.md")
+    options = parser.parse_args()
+    options.output.write_text(report(load(options.lines)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Differentiation: the reverse walk over records of operations, eager or symbolic."""

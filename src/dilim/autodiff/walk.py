@@ -1,0 +1,130 @@
+"""The reverse walk: from gradients of results to gradients of what they were made from.
+
+It knows neither eager tensors nor graphs: a *record* says which operation was applied and where
+its inputs came from, and a builder applies the derivative rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+from dilim.ops.opdef import OpDef, Rule
+from dilim.shapes import Shape
+
+
+class Record(Protocol):
+    """One applied operation.
+
+    Attributes:
+        op: the operation.
+        params: its static parameters.
+        edges: per input the record that made it, a leaf (anything that is not a record), or None
+            where no gradient is wanted.
+        serial: grows from inputs to results.
+    """
+
+    op: OpDef
+    params: dict[str, Any]
+    edges: Sequence[Any]
+    serial: int
+
+
+def reachable(roots: Iterable[Any], is_record: Callable[[Any], bool]) -> list[Any]:
+    """All records that the roots depend on, results before inputs; no recursion."""
+    seen: set[int] = set()
+    stack = [root for root in roots if is_record(root)]
+    found: list[Any] = []
+    while stack:
+        record = stack.pop()
+        if id(record) in seen:
+            continue
+        seen.add(id(record))
+        found.append(record)
+        stack.extend(edge for edge in record.edges if edge is not None and is_record(edge))
+    found.sort(key=lambda record: -record.serial)
+    return found
+
+
+def leading_to(records: Sequence[Any], wanted: set[int]) -> set[int]:
+    """Ids of the records whose inputs lead to a wanted edge (records: results first)."""
+    useful = set(wanted)
+    for record in reversed(records):
+        if any(edge is not None and id(edge) in useful for edge in record.edges):
+            useful.add(id(record))
+    return useful
+
+
+def rule_of(op: OpDef, position: int) -> Rule | None:
+    """The derivative rule for one input."""
+    if not op.variadic:
+        return op.derivative[position]
+    rule = op.derivative[0]
+    if rule is None:
+        return None
+
+    def positioned(*args: Any, **params: Any) -> Any:
+        return rule(*args, position=position, **params)
+
+    return positioned
+
+
+def pull_back(
+    records: Sequence[Any],
+    gradients: dict[int, Any],
+    builder: Any,
+    operands: Callable[[Any], tuple[Sequence[Any], Any]],
+    useful: set[int] | None = None,
+) -> Iterator[tuple[Any, Any]]:
+    """Push gradients from results to inputs.
+
+    Args:
+        records: from `reachable`.
+        gradients: id of record or leaf -> gradient; holds the seeds, and at the end those of the
+            leaves and of records that nobody asked to be consumed.
+        builder: applies operations.
+        operands: record -> (its inputs, its result), called when its gradient is complete.
+        useful: ids of the edges worth following; all of them for None.
+
+    Yields:
+        (record, gradient) once the gradient of the record's result is complete, before its rules
+        run.
+    """
+    for record in records:
+        gradient = gradients.pop(id(record), None)
+        if gradient is None:
+            continue
+        yield record, gradient
+        inputs, out = operands(record)
+        for position, edge in enumerate(record.edges):
+            if edge is None or (useful is not None and id(edge) not in useful):
+                continue
+            rule = rule_of(record.op, position)
+            if rule is None:
+                continue
+            value = inputs[position]
+            part = fit(builder, rule(builder, gradient, out, *inputs, **record.params), value)
+            previous = gradients.get(id(edge))
+            gradients[id(edge)] = part if previous is None else builder.add(previous, part)
+
+
+def fit(builder: Any, gradient: Any, value: Any) -> Any:
+    """A gradient summed over broadcast axes and cast, so that it has the type of ``value``."""
+    if gradient.shape != value.shape:
+        gradient = sum_to(builder, gradient, value.shape)
+    if gradient.dtype is not value.dtype:
+        gradient = builder.astype(gradient, dtype=value.dtype)
+    return gradient
+
+
+def sum_to(builder: Any, gradient: Any, shape: Shape) -> Any:
+    """Sum over the axes along which ``shape`` was stretched."""
+    extra = len(gradient.shape) - len(shape)
+    axes = tuple(
+        axis
+        for axis, size in enumerate(gradient.shape)
+        if axis < extra or (shape[axis - extra] == 1 and size != 1)
+    )
+    if axes:
+        gradient = builder.sum(gradient, axis=axes, keepdims=False)
+    return gradient if gradient.shape == shape else builder.reshape(gradient, shape=shape)

@@ -1,0 +1,1 @@
+"""Back ends: each turns recipes and graphs into results; none imports another."""

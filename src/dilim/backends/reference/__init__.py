@@ -1,0 +1,1 @@
+"""The reference back end: NumPy, slow, obviously right."""

@@ -1,0 +1,53 @@
+"""Every exception that dilim raises on purpose.
+
+::
+
+    DilimError
+    ├── ShapeError      (ValueError)    shapes do not fit the operation
+    ├── DtypeError      (TypeError)     dtypes do not fit the operation
+    ├── GradientError   (RuntimeError)  a derivative was asked for that cannot be right
+    ├── NonFiniteError  (ValueError)    a NaN or infinity where none may be
+    ├── DeviceError     (RuntimeError)  operands on different or unknown devices
+    ├── FileFormatError (ValueError)    a saved file is short, damaged, foreign or newer
+    ├── EnvironmentContractError (ValueError)  an environment breaks its contract
+    └── ExpressionError (ValueError)    text that cannot be evaluated (`dilim.scalar`)
+
+Each class is also the built-in exception that a NumPy or PyTorch user would expect. A message
+names the operation, what was expected, what was received and, where known, the cure.
+"""
+
+
+class DilimError(Exception):
+    """Base of all exceptions raised by dilim."""
+
+
+class ShapeError(DilimError, ValueError):
+    """Shapes, axes or sizes do not fit the operation."""
+
+
+class DtypeError(DilimError, TypeError):
+    """Dtypes do not fit the operation."""
+
+
+class GradientError(DilimError, RuntimeError):
+    """A derivative was asked for that cannot be computed rightly."""
+
+
+class NonFiniteError(DilimError, ValueError):
+    """A NaN or an infinity stands where none may be."""
+
+
+class DeviceError(DilimError, RuntimeError):
+    """A device is unknown, or operands live on different ones."""
+
+
+class FileFormatError(DilimError, ValueError):
+    """A saved file is short, damaged, foreign or written by a newer version."""
+
+
+class EnvironmentContractError(DilimError, ValueError):
+    """An environment does not do what the Gymnasium API asks of it."""
+
+
+class ExpressionError(DilimError, ValueError):
+    """A text expression cannot be evaluated."""

@@ -1,0 +1,1 @@
+"""Programs as data: types, nodes and graphs. No arithmetic, no back end."""

@@ -1,0 +1,431 @@
+"""Elementwise operations of two and three inputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from dilim import dtypes, shapes
+from dilim.dtypes import DType
+from dilim.ir.types import Typed
+from dilim.ops.build import binary, draw, require
+from dilim.ops.opdef import OpDef, Sample
+from dilim.ops.primitives import Expr, prim, select
+from dilim.ops.recipe import elementwise
+from dilim.shapes import Shape
+
+FLOATING, INTEGER, BOOL = dtypes.FLOATING, dtypes.INTEGER, (dtypes.bool_,)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float))
+
+
+# --- arithmetic -----------------------------------------------------------------------------
+
+add = binary(
+    "add",
+    "x + y; integers wrap.",
+    np.add,
+    lambda x, y: x + y,
+    (lambda b, g, out, x, y: g, lambda b, g, out, x, y: g),
+    formula=lambda x, y: x + y,
+)
+subtract = binary(
+    "subtract",
+    "x - y; integers wrap.",
+    np.subtract,
+    lambda x, y: x - y,
+    (lambda b, g, out, x, y: g, lambda b, g, out, x, y: b.negative(g)),
+    formula=lambda x, y: x - y,
+)
+multiply = binary(
+    "multiply",
+    "x * y; integers wrap.",
+    np.multiply,
+    lambda x, y: x * y,
+    (lambda b, g, out, x, y: b.multiply(g, y), lambda b, g, out, x, y: b.multiply(g, x)),
+    formula=lambda x, y: x * y,
+)
+
+
+def _multiply_no_nan(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    product = np.multiply(x, y)
+    return np.where((np.equal(x, 0) & ~np.isfinite(y)), np.zeros_like(product), product)
+
+
+multiply_no_nan = binary(
+    "multiply_no_nan",
+    "x * y, but 0 where x is 0 and y is not finite: how a gradient passes a singular derivative.",
+    _multiply_no_nan,
+    lambda x, y: select(prim("equal", x, 0), select(_finite(y), x * y, 0), x * y),
+    (
+        lambda b, g, out, x, y: b.multiply_no_nan(g, y),
+        lambda b, g, out, x, y: b.multiply_no_nan(g, x),
+    ),
+    formula=lambda x, y: 0.0 if x == 0 and not math.isfinite(y) else x * y,
+    allowed=FLOATING,
+    wanted="floating",
+)
+
+
+def _finite(x: Expr) -> Expr:
+    return prim("less", prim("abs", x), math.inf)
+
+
+def _divide_first(b: Any, g: Any, out: Any, x: Any, y: Any) -> Any:
+    if _is_number(y) and y != 0:
+        return b.divide(g, y)
+    return b.multiply_no_nan(g, b.divide(1.0, y))
+
+
+divide = binary(
+    "divide",
+    "x / y on floats; by zero gives an infinity or NaN.",
+    np.divide,
+    lambda x, y: x / y,
+    (
+        _divide_first,
+        lambda b, g, out, x, y: b.multiply_no_nan(g, b.negative(b.divide(out, y))),
+    ),
+    formula=lambda x, y: x / y,
+    allowed=FLOATING,
+    wanted="floating",
+    second=(0.3, 2.0),
+)
+floor_divide = binary(
+    "floor_divide",
+    "floor(x / y); an integer divided by 0 gives 0. Derivative 0.",
+    np.floor_divide,
+    lambda x, y: x // y,
+    (
+        lambda b, g, out, x, y: b.full(shape=x.shape, value=0.0, dtype=x.dtype),
+        lambda b, g, out, x, y: b.full(shape=y.shape, value=0.0, dtype=y.dtype),
+    ),
+    formula=lambda x, y: x // y,
+    low=0.5,
+    high=3.0,
+    second=(1.0, 3.0),
+    smooth=False,
+)
+remainder = binary(
+    "remainder",
+    "x - y * floor(x / y), with the sign of y; an integer modulo 0 gives 0.",
+    np.remainder,
+    lambda x, y: x % y,
+    (
+        lambda b, g, out, x, y: g,
+        lambda b, g, out, x, y: b.negative(b.multiply(g, b.floor_divide(x, y))),
+    ),
+    formula=lambda x, y: x % y,
+    low=0.5,
+    high=3.0,
+    second=(1.0, 3.0),
+    smooth=False,
+)
+
+
+def _pow_base(b: Any, g: Any, out: Any, x: Any, y: Any) -> Any:
+    if _is_number(y):
+        if y == 0:
+            return b.full(shape=x.shape, value=0.0, dtype=x.dtype)
+        if y == 1:
+            return g
+        if y == 2:
+            return b.multiply(g, b.multiply(x, 2.0))
+        return b.multiply_no_nan(g, b.multiply(b.pow(x, y - 1), float(y)))
+    # y - 1 is made 0 where y is 0, so that 0 * 0 ** -1 is not NaN
+    lower = b.where(b.equal(y, 0), 0.0, b.subtract(y, 1.0))
+    return b.multiply_no_nan(g, b.multiply(b.pow(x, lower), y))
+
+
+def _pow_exponent(b: Any, g: Any, out: Any, x: Any, y: Any) -> Any:
+    # 0 ** y is constant for y > 0; the logarithm of 0 is kept out of the product
+    base = x if not _is_number(x) else b.full(shape=(), value=float(x), dtype=y.dtype)
+    zero = b.logical_and(b.equal(base, 0), b.greater_equal(y, 0))
+    safe = b.where(zero, 1.0, base)
+    return b.multiply_no_nan(g, b.multiply(out, b.log(safe)))
+
+
+def _pow_reference(x: Any, y: Any) -> Any:
+    if np.result_type(x, y).kind in "iu" and np.any(np.less(y, 0)):
+        raise ValueError(
+            "pow: expected exponents >= 0 for integers, received a negative one; cast to a "
+            "floating dtype first"
+        )
+    return np.power(x, y)
+
+
+pow_ = binary(
+    "pow",
+    "x ** y. x ** 0 is 1 with derivative 0, also at x = 0; integers need y >= 0 and wrap.",
+    _pow_reference,
+    lambda x, y: prim("pow", x, y),
+    (_pow_base, _pow_exponent),
+    formula=lambda x, y: x**y,
+    low=0.3,
+    high=2.0,
+    second=(0.0, 2.5),
+    tolerance=2,  # NumPy's own result depends on the layout of its input
+)
+atan2 = binary(
+    "atan2",
+    "Angle of the point (y, x) in radians, from -pi to pi.",
+    np.arctan2,
+    lambda x, y: prim("atan2", x, y),
+    (
+        lambda b, g, out, x, y: b.multiply_no_nan(g, b.divide(y, _square_sum(b, x, y))),
+        lambda b, g, out, x, y: b.multiply_no_nan(g, b.negative(b.divide(x, _square_sum(b, x, y)))),
+    ),
+    formula=math.atan2,
+    allowed=FLOATING,
+    wanted="floating",
+    low=0.3,
+    high=2.0,
+    tolerance=2,  # as for pow
+)
+
+
+def _square_sum(b: Any, x: Any, y: Any) -> Any:
+    return b.add(b.multiply(x, x), b.multiply(y, y))
+
+
+def _hypot_body(x: Expr, y: Expr) -> Expr:
+    a, c = prim("abs", x), prim("abs", y)
+    big, small = prim("maximum", a, c), prim("minimum", a, c)
+    ratio = select(prim("equal", big, 0), 0.0, small / big)
+    return big * prim("sqrt", ratio * ratio + 1)
+
+
+hypot = binary(
+    "hypot",
+    "sqrt(x^2 + y^2) without overflow; derivative 0 at the origin.",
+    np.hypot,
+    _hypot_body,
+    (
+        lambda b, g, out, x, y: b.multiply(g, _ratio_or_zero(b, x, out)),
+        lambda b, g, out, x, y: b.multiply(g, _ratio_or_zero(b, y, out)),
+    ),
+    formula=math.hypot,
+    allowed=FLOATING,
+    wanted="floating",
+    low=0.3,
+    high=2.0,
+    tolerance=4,
+)
+
+
+def _ratio_or_zero(b: Any, x: Any, length: Any) -> Any:
+    zero = b.equal(length, 0)
+    return b.where(zero, 0.0, b.divide(x, b.where(zero, 1.0, length)))
+
+
+def _logaddexp_body(x: Expr, y: Expr) -> Expr:
+    difference = x - y
+    larger = prim("maximum", x, y) + prim("log1p", prim("exp", -prim("abs", difference)))
+    return select(prim("equal", x, y), x + math.log(2), larger)
+
+
+logaddexp = binary(
+    "logaddexp",
+    "log(exp(x) + exp(y)) without overflow; derivatives sigmoid(x - y) and sigmoid(y - x).",
+    np.logaddexp,
+    _logaddexp_body,
+    (
+        lambda b, g, out, x, y: b.multiply(g, b.sigmoid(b.subtract(x, y))),
+        lambda b, g, out, x, y: b.multiply(g, b.sigmoid(b.subtract(y, x))),
+    ),
+    formula=lambda x, y: math.log(math.exp(x) + math.exp(y)),
+    allowed=FLOATING,
+    wanted="floating",
+    tolerance=8,
+)
+
+
+def _extremum(name: str, doc: str, reference: Any, wins: str, formula: Any) -> OpDef:
+    def share(b: Any, g: Any, winner: Any, loser: Any) -> Any:
+        half = b.where(b.equal(winner, loser), b.multiply(g, 0.5), 0.0)
+        return b.where(getattr(b, wins)(winner, loser), g, half)
+
+    return binary(
+        name,
+        doc + " NaN if either is NaN; a tie shares the gradient equally.",
+        reference,
+        lambda x, y: prim(name, x, y),
+        (
+            lambda b, g, out, x, y: share(b, g, x, y),
+            lambda b, g, out, x, y: share(b, g, y, x),
+        ),
+        formula=formula,
+    )
+
+
+maximum = _extremum("maximum", "The larger of x and y.", np.maximum, "greater", max)
+minimum = _extremum("minimum", "The smaller of x and y.", np.minimum, "less", min)
+copysign = binary(
+    "copysign",
+    "|x| with the sign of y.",
+    np.copysign,
+    lambda x, y: prim("copysign", x, y),
+    (
+        lambda b, g, out, x, y: b.multiply(g, b.multiply(b.sign(x), b.copysign(1.0, y))),
+        lambda b, g, out, x, y: b.full(shape=y.shape, value=0.0, dtype=y.dtype),
+    ),
+    formula=math.copysign,
+    allowed=FLOATING,
+    wanted="floating",
+)
+nextafter = binary(
+    "nextafter",
+    "The next representable number after x towards y.",
+    np.nextafter,
+    lambda x, y: prim("nextafter", x, y),
+    allowed=FLOATING,
+    wanted="floating",
+)
+
+# --- comparison -----------------------------------------------------------------------------
+
+
+def _comparison(name: str, symbol: str, reference: Any, body: Any, formula: Any) -> OpDef:
+    ordered = name not in ("equal", "not_equal")
+    return binary(
+        name,
+        f"x {symbol} y, as bools.",
+        reference,
+        body,
+        formula=formula,
+        allowed=dtypes.NUMERIC if ordered else dtypes.ALL,
+        wanted="numeric" if ordered else "any",
+        result=dtypes.bool_,
+    )
+
+
+equal = _comparison("equal", "==", np.equal, lambda x, y: prim("equal", x, y), lambda x, y: x == y)
+not_equal = _comparison(
+    "not_equal",
+    "!=",
+    np.not_equal,
+    lambda x, y: prim("equal", prim("equal", x, y), False),
+    lambda x, y: x != y,
+)
+less = _comparison("less", "<", np.less, lambda x, y: x < y, lambda x, y: x < y)
+less_equal = _comparison(
+    "less_equal", "<=", np.less_equal, lambda x, y: x <= y, lambda x, y: x <= y
+)
+greater = _comparison("greater", ">", np.greater, lambda x, y: x > y, lambda x, y: x > y)
+greater_equal = _comparison(
+    "greater_equal", ">=", np.greater_equal, lambda x, y: x >= y, lambda x, y: x >= y
+)
+
+# --- logic and bits -------------------------------------------------------------------------
+
+
+def _logical(name: str, word: str, reference: Any, primitive: str, formula: Any) -> OpDef:
+    return binary(
+        name,
+        f"x {word} y on bools.",
+        reference,
+        lambda x, y: prim(primitive, x, y),
+        formula=formula,
+        allowed=BOOL,
+        wanted="bool",
+    )
+
+
+logical_and = _logical("logical_and", "and", np.logical_and, "bit_and", lambda x, y: x and y)
+logical_or = _logical("logical_or", "or", np.logical_or, "bit_or", lambda x, y: x or y)
+logical_xor = _logical("logical_xor", "xor", np.logical_xor, "bit_xor", lambda x, y: x != y)
+
+
+def _bits(name: str, doc: str, reference: Any, primitive: str, formula: Any) -> OpDef:
+    return binary(
+        name,
+        doc,
+        reference,
+        lambda x, y: prim(primitive, x, y),
+        formula=formula,
+        allowed=BOOL + INTEGER,
+        wanted="bool or integer",
+    )
+
+
+bitwise_and = _bits("bitwise_and", "x & y.", np.bitwise_and, "bit_and", lambda x, y: x & y)
+bitwise_or = _bits("bitwise_or", "x | y.", np.bitwise_or, "bit_or", lambda x, y: x | y)
+bitwise_xor = _bits("bitwise_xor", "x ^ y.", np.bitwise_xor, "bit_xor", lambda x, y: x ^ y)
+
+
+def _shift(name: str, symbol: str, reference: Any, primitive: str, formula: Any) -> OpDef:
+    return binary(
+        name,
+        f"x {symbol} y on integers; shifting by the width or more gives 0 (or -1 for x < 0, >>).",
+        reference,
+        lambda x, y: prim(primitive, x, y),
+        formula=formula,
+        allowed=INTEGER,
+        wanted="integer",
+        second=(0, 3),
+    )
+
+
+bitwise_left_shift = _shift(
+    "bitwise_left_shift", "<<", np.left_shift, "shift_left", lambda x, y: x << y
+)
+bitwise_right_shift = _shift(
+    "bitwise_right_shift", ">>", np.right_shift, "shift_right", lambda x, y: x >> y
+)
+
+# --- choice ---------------------------------------------------------------------------------
+
+
+def _where_infer(condition: Typed, x: Typed, y: Typed) -> tuple[Shape, DType]:
+    require("where", condition, BOOL, "bool condition")
+    dtype = x.dtype if x.dtype is y.dtype else dtypes.promote("where", x.dtype, y.dtype)
+    return shapes.broadcast("where", condition.shape, x.shape, y.shape), dtype
+
+
+def _where_samples(rng: np.random.Generator, dtype: DType) -> Iterator[Sample]:
+    for c, a, b in (((3, 4), (3, 4), (3, 4)), ((3, 1), (4,), ()), ((), (2,), (2,)), ((0,), (), ())):
+        yield Sample((draw(rng, c, dtypes.bool_), draw(rng, a, dtype), draw(rng, b, dtype)), {})
+    yield Sample(
+        (draw(rng, (4, 3), dtypes.bool_).T, draw(rng, (4, 3), dtype).T, draw(rng, (3, 8), dtype)[:, ::2]),
+        {},
+    )  # fmt: skip
+
+
+def _where_recipe(*types: Typed) -> Any:
+    dtype = dtypes.promote("where", types[1].dtype, types[2].dtype)
+
+    def body(condition: Expr, x: Expr, y: Expr) -> Expr:
+        from_x = x if x.dtype is dtype else Expr("cast", (x,), dtype)
+        from_y = y if y.dtype is dtype else Expr("cast", (y,), dtype)
+        return select(condition, from_x, from_y)
+
+    return elementwise(body)(*types)
+
+
+where = OpDef(
+    name="where",
+    doc="x where the condition holds, else y; the branch not taken gets gradient 0.",
+    infer=_where_infer,
+    reference=np.where,
+    samples=_where_samples,
+    sample_dtypes=dtypes.ALL,
+    derivative=(
+        None,
+        lambda b, g, out, condition, x, y: b.where(condition, g, 0.0),
+        lambda b, g, out, condition, x, y: b.where(condition, 0.0, g),
+    ),
+    recipe=_where_recipe,
+    formula=lambda condition, x, y: x if condition else y,
+)
+
+OPS = (
+    add, subtract, multiply, multiply_no_nan, divide, floor_divide, remainder, pow_, atan2, hypot,
+    logaddexp, maximum, minimum, copysign, nextafter, equal, not_equal, less, less_equal, greater,
+    greater_equal, logical_and, logical_or, logical_xor, bitwise_and, bitwise_or, bitwise_xor,
+    bitwise_left_shift, bitwise_right_shift, where,
+)  # fmt: skip

@@ -1,0 +1,400 @@
+"""Reading and adding at computed positions, scans, and operations that sort.
+
+Positions are int64; negative ones count from the end; others are an IndexError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from dilim import dtypes
+from dilim.dtypes import DType
+from dilim.errors import DtypeError, ShapeError
+from dilim.ir.types import Type, Typed
+from dilim.ops.build import draw, require
+from dilim.ops.opdef import OpDef, Sample
+from dilim.ops.primitives import Expr, cast, load, loop_index, select
+from dilim.ops.recipe import Map, Scan, Scatter, loop_indices
+from dilim.shapes import Shape
+
+
+def _positions(operation: str, indices: Typed) -> None:
+    require(operation, indices, dtypes.INTEGER, "integer index")
+
+
+def _wrapped(index: Expr, size: int) -> Expr:
+    """A position with negative values counted from the end."""
+    index = cast(index, dtypes.INDEX)
+    return select(index < 0, index + size, index)
+
+
+def checked(operation: str, indices: np.ndarray, size: int) -> np.ndarray:
+    """Positions in 0 .. size - 1.
+
+    Raises:
+        IndexError: a position lies outside -size .. size - 1; it is named.
+    """
+    indices = indices.astype(np.int64, copy=False)
+    bad = (indices < -size) | (indices >= size)
+    if bad.any():
+        raise IndexError(
+            f"{operation}: position {int(indices[bad].flat[0])} is out of range for an axis of "
+            f"size {size}"
+        )
+    return np.where(indices < 0, indices + size, indices)
+
+
+# --- whole slices along one axis ------------------------------------------------------------
+
+
+def _take_infer(x: Typed, indices: Typed, *, axis: int) -> tuple[Shape, DType]:
+    _positions("take", indices)
+    return (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype
+
+
+def _take_recipe(x: Type, indices: Type, *, axis: int) -> Map:
+    shape, _ = _take_infer(x, indices, axis=axis)
+    inner = len(indices.shape)
+    where = load(1, indices.dtype, *loop_indices(inner, axis))
+    before, after = loop_indices(axis), loop_indices(len(x.shape) - axis - 1, axis + inner)
+    return Map(shape, load(0, x.dtype, *before, _wrapped(where, x.shape[axis]), *after))
+
+
+def _index_samples(rng: np.random.Generator, size: int, shape: Shape) -> np.ndarray:
+    return rng.integers(-size, size, shape)
+
+
+def _take_samples(rng: np.random.Generator, dtype: DType) -> Iterator[Sample]:
+    for shape, axis, count in (
+        ((4,), 0, (6,)),
+        ((3, 4), 1, ()),
+        ((3, 2), 0, (2, 3)),
+        ((5,), 0, (0,)),
+    ):
+        indices = _index_samples(rng, shape[axis], count)
+        yield Sample((draw(rng, shape, dtype), indices), {"axis": axis})
+    yield Sample((draw(rng, (4, 3), dtype).T, np.array([2, 2, 0])), {"axis": 0})
+
+
+take = OpDef(
+    name="take",
+    doc="Slices of x along axis at integer positions; repeated positions add their gradients.",
+    infer=_take_infer,
+    reference=lambda x, indices, *, axis: np.take(
+        x, checked("take", indices, x.shape[axis]), axis=axis
+    ),
+    samples=_take_samples,
+    sample_dtypes=dtypes.ALL,
+    derivative=(
+        lambda b, g, out, x, indices, *, axis: b.index_add(
+            b.full(shape=x.shape, value=0.0, dtype=x.dtype), indices, g, axis=axis
+        ),
+        None,
+    ),
+    recipe=_take_recipe,
+)
+
+
+def _index_add_infer(x: Typed, indices: Typed, value: Typed, *, axis: int) -> tuple[Shape, DType]:
+    wanted, _ = _take_infer(x, indices, axis=axis)
+    if value.shape != wanted or value.dtype is not x.dtype:
+        raise ShapeError(
+            f"index_add: expected a value of type {Type(wanted, x.dtype)}, received "
+            f"{Type(value.shape, value.dtype)}"
+        )
+    return x.shape, x.dtype
+
+
+def _index_add_reference(
+    x: np.ndarray, indices: np.ndarray, value: np.ndarray, *, axis: int
+) -> np.ndarray:
+    out = np.array(x)
+    where = checked("index_add", indices, x.shape[axis])
+    np.add.at(out, (*(slice(None),) * axis, where), value)
+    return out
+
+
+def _index_add_recipe(x: Type, indices: Type, value: Type, *, axis: int) -> Scatter:
+    inner = len(indices.shape)
+    where = load(1, indices.dtype, *loop_indices(inner, axis))
+    before, after = loop_indices(axis), loop_indices(len(x.shape) - axis - 1, axis + inner)
+    body = load(2, value.dtype, *loop_indices(len(value.shape)))
+    target = (*before, _wrapped(where, x.shape[axis]), *after)
+    return Scatter(value.shape, target, body, "add", base=0, shape=x.shape)
+
+
+def _index_add_samples(rng: np.random.Generator, dtype: DType) -> Iterator[Sample]:
+    for sample in _take_samples(rng, dtype):
+        x, indices = sample.inputs
+        value = draw(rng, _take_infer_shape(x, indices, sample.params["axis"]), dtype)
+        yield Sample((x, indices, value), sample.params)
+
+
+def _take_infer_shape(x: np.ndarray, indices: np.ndarray, axis: int) -> Shape:
+    return (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+
+
+index_add = OpDef(
+    name="index_add",
+    doc="x with value added at integer positions along axis; repeats add up, in order.",
+    infer=_index_add_infer,
+    reference=_index_add_reference,
+    samples=_index_add_samples,
+    sample_dtypes=dtypes.NUMERIC,
+    derivative=(
+        lambda b, g, out, x, indices, value, *, axis: g,
+        None,
+        lambda b, g, out, x, indices, value, *, axis: b.take(g, indices, axis=axis),
+    ),
+    recipe=_index_add_recipe,
+)
+
+# --- one element per position ---------------------------------------------------------------
+
+
+def _along_infer(x: Typed, indices: Typed, *, axis: int) -> tuple[Shape, DType]:
+    _positions("take_along_axis", indices)
+    a, c = x.shape, indices.shape
+    if len(a) != len(c) or a[:axis] != c[:axis] or a[axis + 1 :] != c[axis + 1 :]:
+        raise ShapeError(
+            f"take_along_axis: expected positions of shape {a} except along axis {axis}, "
+            f"received {c}"
+        )
+    return c, x.dtype
+
+
+def _along_target(indices: Type, rank: int, axis: int, size: int) -> tuple[Expr, ...]:
+    where = _wrapped(load(1, indices.dtype, *loop_indices(rank)), size)
+    return tuple(where if a == axis else loop_index(a) for a in range(rank))
+
+
+def _along_recipe(x: Type, indices: Type, *, axis: int) -> Map:
+    target = _along_target(indices, len(x.shape), axis, x.shape[axis])
+    return Map(indices.shape, load(0, x.dtype, *target))
+
+
+def _along_samples(rng: np.random.Generator, dtype: DType) -> Iterator[Sample]:
+    for shape, axis, count in (((4,), 0, 6), ((3, 4), 1, 2), ((3, 2), 0, 1), ((2, 3), 1, 0)):
+        wanted = (*shape[:axis], count, *shape[axis + 1 :])
+        indices = _index_samples(rng, shape[axis], wanted)
+        yield Sample((draw(rng, shape, dtype), indices), {"axis": axis})
+    yield Sample((draw(rng, (2, 3), dtype).T, np.array([[1], [1], [0]])), {"axis": 1})
+
+
+take_along_axis = OpDef(
+    name="take_along_axis",
+    doc="out[.., i, ..] = x[.., indices[.., i, ..], ..]; repeats add their gradients.",
+    infer=_along_infer,
+    reference=lambda x, indices, *, axis: np.take_along_axis(
+        x, checked("take_along_axis", indices, x.shape[axis]), axis
+    ),
+    samples=_along_samples,
+    sample_dtypes=dtypes.ALL,
+    derivative=(
+        lambda b, g, out, x, indices, *, axis: b.add_along_axis(
+            b.full(shape=x.shape, value=0.0, dtype=x.dtype), indices, g, axis=axis
+        ),
+        None,
+    ),
+    recipe=_along_recipe,
+)
+
+
+def _add_along_infer(x: Typed, indices: Typed, value: Typed, *, axis: int) -> tuple[Shape, DType]:
+    _along_infer(x, indices, axis=axis)
+    if value.shape != indices.shape or value.dtype is not x.dtype:
+        raise ShapeError(
+            f"add_along_axis: expected a value of type {Type(indices.shape, x.dtype)}, received "
+            f"{Type(value.shape, value.dtype)}"
+        )
+    return x.shape, x.dtype
+
+
+def _add_along_reference(
+    x: np.ndarray, indices: np.ndarray, value: np.ndarray, *, axis: int
+) -> np.ndarray:
+    out = np.array(x)
+    grid = list(np.indices(indices.shape, sparse=True))
+    grid[axis] = checked("add_along_axis", indices, x.shape[axis])
+    np.add.at(out, tuple(grid), value)
+    return out
+
+
+def _add_along_recipe(x: Type, indices: Type, value: Type, *, axis: int) -> Scatter:
+    rank = len(x.shape)
+    target = _along_target(indices, rank, axis, x.shape[axis])
+    body = load(2, value.dtype, *loop_indices(rank))
+    return Scatter(value.shape, target, body, "add", base=0, shape=x.shape)
+
+
+def _add_along_samples(rng: np.random.Generator, dtype: DType) -> Iterator[Sample]:
+    for sample in _along_samples(rng, dtype):
+        x, indices = sample.inputs
+        yield Sample((x, indices, draw(rng, indices.shape, dtype)), sample.params)
+
+
+add_along_axis = OpDef(
+    name="add_along_axis",
+    doc="x with value[.., i, ..] added at position indices[.., i, ..] along axis, in order.",
+    infer=_add_along_infer,
+    reference=_add_along_reference,
+    samples=_add_along_samples,
+    sample_dtypes=dtypes.NUMERIC,
+    derivative=(
+        lambda b, g, out, x, indices, value, *, axis: g,
+        None,
+        lambda b, g, out, x, indices, value, *, axis: b.take_along_axis(g, indices, axis=axis),
+    ),
+    recipe=_add_along_recipe,
+)
+
+# --- scans ----------------------------------------------------------------------------------
+
+
+def _scan_samples(rng: np.random.Generator, dtype: DType) -> Iterator[Sample]:
+    for shape, axis in (((5,), 0), ((3, 4), 0), ((3, 4), 1), ((2, 0), 1), ((1,), 0)):
+        yield Sample((draw(rng, shape, dtype, 0.2),), {"axis": axis})
+    yield Sample((draw(rng, (4, 6), dtype, 0.2).T[::2],), {"axis": 1})
+
+
+def _scan(name: str, doc: str, ufunc: np.ufunc, primitive: str, rule: Callable[..., Any]) -> OpDef:
+    def infer(x: Typed, *, axis: int) -> tuple[Shape, DType]:
+        require(name, x, dtypes.NUMERIC, "numeric")
+        if not x.shape:
+            raise ShapeError(f"{name}: expected at least one dimension, received shape ()")
+        return x.shape, x.dtype
+
+    def formula(x: np.ndarray, axis: int) -> np.ndarray:
+        rows = np.moveaxis(x, axis, 0)
+        results = [ufunc.reduce(rows[: i + 1], axis=0) for i in range(len(rows))]
+        return np.moveaxis(np.array(results).reshape(rows.shape), 0, axis)
+
+    return OpDef(
+        name=name,
+        doc=doc,
+        infer=infer,
+        reference=lambda x, *, axis: ufunc.accumulate(x, axis=axis, dtype=x.dtype),
+        samples=_scan_samples,
+        sample_dtypes=dtypes.NUMERIC,
+        derivative=(rule,),
+        recipe=lambda x, *, axis: Scan(
+            x.shape, axis, load(0, x.dtype, *loop_indices(len(x.shape))), primitive
+        ),
+        formula=formula,
+    )
+
+
+def _cumulative_sum_rule(b: Any, g: Any, out: Any, x: Any, *, axis: int) -> Any:
+    return b.flip(b.cumulative_sum(b.flip(g, axis=(axis,)), axis=axis), axis=(axis,))
+
+
+def _cumulative_prod_rule(b: Any, g: Any, out: Any, x: Any, *, axis: int) -> Any:
+    """Without division, so that zeros are right; takes size**2 memory along the axis.
+
+    Row k holds the cumulative products of x with element k replaced by 1; from position k on they
+    are the derivatives of the outputs with respect to x[k].
+    """
+    rank, size = len(x.shape), x.shape[axis]
+    order = (*(a for a in range(rank) if a != axis), axis)
+    lead = tuple(x.shape[a] for a in order[:-1])
+    rows = b.expand(
+        b.reshape(b.permute(x, order=order), shape=(*lead, 1, size)), shape=(*lead, size, size)
+    )
+    one = b.full(shape=(size, size), value=1.0, dtype=x.dtype)
+    column = b.cumulative_sum(one, axis=1)
+    row = b.permute(column, order=(1, 0))
+    products = b.cumulative_prod(b.where(b.equal(row, column), 1.0, rows), axis=rank)
+    reached = b.where(b.greater_equal(column, row), products, 0.0)
+    upstream = b.reshape(b.permute(g, order=order), shape=(*lead, 1, size))
+    total = b.sum(b.multiply(reached, upstream), axis=(rank,), keepdims=False)
+    return b.permute(total, order=tuple(order.index(a) for a in range(rank)))
+
+
+cumulative_sum = _scan(
+    "cumulative_sum", "Running sums along axis, in order.", np.add, "add", _cumulative_sum_rule
+)
+cumulative_prod = _scan(
+    "cumulative_prod",
+    "Running products along axis, in order; the derivative takes size**2 memory along it.",
+    np.multiply,
+    "multiply",
+    _cumulative_prod_rule,
+)
+
+# --- sorting: no loop form fits -------------------------------------------------------------
+
+
+def _argsort_reference(x: np.ndarray, *, axis: int, descending: bool) -> np.ndarray:
+    if not descending:
+        return np.argsort(x, axis=axis, stable=True)
+    # reversed twice so that equal elements keep their order
+    backwards = np.flip(np.argsort(np.flip(x, axis), axis=axis, stable=True), axis)
+    return x.shape[axis] - 1 - backwards
+
+
+def _argsort_samples(rng: np.random.Generator, dtype: DType) -> Iterator[Sample]:
+    for shape, axis, descending in (
+        ((7,), 0, False),
+        ((3, 5), 1, True),
+        ((4, 2), 0, False),
+        ((0,), 0, True),
+    ):
+        yield Sample((draw(rng, shape, dtype),), {"axis": axis, "descending": descending})
+
+
+def _argsort_formula(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+    def order(row: np.ndarray) -> np.ndarray:
+        keys = sorted(range(len(row)), key=lambda i: row[i], reverse=descending)
+        return np.array(keys, np.int64)
+
+    return np.apply_along_axis(order, axis, x) if x.size else np.zeros(x.shape, np.int64)
+
+
+argsort = OpDef(
+    name="argsort",
+    doc="Positions that sort x along axis; equal elements keep their order; NaN sorts last.",
+    infer=lambda x, *, axis, descending: (x.shape, dtypes.INDEX),
+    reference=_argsort_reference,
+    samples=_argsort_samples,
+    sample_dtypes=dtypes.NUMERIC,
+    formula=_argsort_formula,
+)
+
+
+def _searchsorted_infer(x: Typed, value: Typed, *, side: str) -> tuple[Shape, DType]:
+    if len(x.shape) != 1:
+        raise ShapeError(f"searchsorted: expected a vector to search in, received {x.shape}")
+    dtypes.promote("searchsorted", x.dtype, value.dtype)
+    if side not in ("left", "right"):
+        raise DtypeError(f"searchsorted: expected side 'left' or 'right', received {side!r}")
+    return value.shape, dtypes.INDEX
+
+
+def _searchsorted_samples(rng: np.random.Generator, dtype: DType) -> Iterator[Sample]:
+    for count, shape, side in ((5, (3,), "left"), (4, (2, 2), "right"), (0, (2,), "left")):
+        x = np.sort(draw(rng, (count,), dtype))
+        yield Sample((x, draw(rng, shape, dtype)), {"side": side})
+
+
+searchsorted = OpDef(
+    name="searchsorted",
+    doc="Where each value would be inserted into the sorted vector x to keep it sorted.",
+    infer=_searchsorted_infer,
+    reference=lambda x, value, *, side: np.asarray(np.searchsorted(x, value, side), np.int64),
+    samples=_searchsorted_samples,
+    sample_dtypes=dtypes.NUMERIC,
+    formula=lambda x, value, side: np.sum(
+        x[(...,) + (None,) * value.ndim] < value
+        if side == "left"
+        else x[(...,) + (None,) * value.ndim] <= value,
+        axis=0,
+    ),
+)
+
+OPS = (
+    take, index_add, take_along_axis, add_along_axis, cumulative_sum, cumulative_prod, argsort,
+    searchsorted,
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""Devices, storage, files, and running a graph on a back end."""

@@ -1,0 +1,1 @@
+"""Tensors: eager execution, the tape, and the functions of the array API."""

@@ -1,0 +1,212 @@
+"""The eager reverse pass: `backward`, and gradients of results with respect to inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dilim.autodiff.walk import leading_to, pull_back, reachable
+from dilim.errors import GradientError, ShapeError
+from dilim.ops.table import OPERATIONS
+from dilim.runtime.devices import CPU
+from dilim.tensors import transfer
+from dilim.tensors.dispatch import EagerBuilder, apply
+from dilim.tensors.tape import Node, Overwritten, mode
+
+if TYPE_CHECKING:
+    from dilim.tensors.tensor import Tensor
+
+
+def _operation(name: str) -> Any:
+    op = OPERATIONS[name]
+
+    def function(*inputs: Any, **params: Any) -> Any:
+        return apply(op, *inputs, **params)
+
+    return function
+
+
+def _is_node(edge: Any) -> bool:
+    return edge.__class__ is Node
+
+
+class _Walk:
+    """One reverse pass over eager nodes: hands out inputs and results, checked for overwriting."""
+
+    def __init__(self, roots: Sequence[Any]) -> None:
+        self.outs: dict[int, Any] = {id(x._node): x for x in roots if x._node is not None}
+        self.nodes = reachable([x._node for x in roots if x._node is not None], _is_node)
+
+    def operands(self, node: Node) -> tuple[list[Any], Any]:
+        """Inputs and result of a node; overwritten ones as placeholders that refuse use."""
+        if node.inputs is None:
+            raise GradientError(
+                "backward: this part of the tape was used up by an earlier backward(); call that "
+                "one with retain_graph=True, or compute the result again"
+            )
+        inputs = []
+        for x, edge, version in zip(node.inputs, node.edges, node.versions, strict=True):
+            if not hasattr(x, "_storage"):
+                inputs.append(x)
+                continue
+            if edge.__class__ is Node and x._node is edge:
+                self.outs[id(edge)] = x
+            fresh = x._storage.version == version
+            inputs.append(x if fresh else Overwritten(x, node.op.name))
+        out = self.outs.pop(id(node), None)
+        if out is None or out._storage.version != node.version:
+            out = Overwritten(out if out is not None else inputs[0], node.op.name)
+        return inputs, out
+
+
+_OPERATIONS: Final = {name: _operation(name) for name in OPERATIONS} | {
+    "to_device": transfer.to_device
+}
+_builders: dict[tuple[Any, Any], EagerBuilder] = {}
+
+
+def _builder_for(x: Any) -> EagerBuilder:
+    """The builder whose constants live where ``x`` does."""
+    key = (type(x), x.device)
+    if key not in _builders:
+
+        def full(*, shape: Any, value: Any, dtype: Any) -> Any:
+            result = key[0]._from_array(np.full(shape, value, dtype.numpy))
+            return result if key[1] is CPU else result.to(key[1])
+
+        _builders[key] = EagerBuilder(_OPERATIONS | {"full": full})
+    return _builders[key]
+
+
+def _seed(root: Any, gradient: Any, operation: str) -> Any:
+    """The gradient to start with, checked against the result."""
+    if not root.requires_grad:
+        raise GradientError(
+            f"{operation}: nothing to differentiate: the result of shape {root.shape} was not "
+            "computed from a tensor with requires_grad=True (or was computed under no_grad)"
+        )
+    if gradient is None:
+        if root.size != 1:
+            raise ShapeError(
+                f"{operation}: expected a result with one element, received shape {root.shape}; "
+                "reduce it first, for example with .sum(), or pass gradient="
+            )
+        one = type(root)._from_array(np.ones(root.shape, root.dtype.numpy))
+        return one if root.device is CPU else one.to(root.device)
+    if gradient.shape != root.shape or gradient.dtype is not root.dtype:
+        raise ShapeError(
+            f"{operation}: expected a gradient of shape {root.shape} and dtype {root.dtype.name}, "
+            f"received {gradient.shape} and {gradient.dtype.name}"
+        )
+    return gradient
+
+
+def backward(
+    root: Any, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False
+) -> None:
+    """See `Tensor.backward`."""
+    seed = _seed(root, gradient, "backward")
+    keep = create_graph if retain_graph is None else retain_graph
+    if root._node is None:
+        _accumulate(root, seed, set())
+        return
+    walk = _Walk([root])
+    leaves = {id(e): e for node in walk.nodes for e in node.edges if _is_leaf(e)}
+    gradients = {id(root._node): seed}
+    before, mode.recording = mode.recording, create_graph
+    try:
+        for _ in pull_back(walk.nodes, gradients, _builder_for(root), walk.operands):
+            pass
+        shared: set[int] = {id(seed)}
+        for key, value in gradients.items():
+            _accumulate(leaves[key], value, shared)
+    finally:
+        mode.recording = before
+    if not keep:
+        for node in walk.nodes:
+            node.release()
+
+
+def _is_leaf(edge: Any) -> bool:
+    return edge is not None and edge.__class__ is not Node
+
+
+def _accumulate(leaf: Any, gradient: Any, shared: set[int]) -> None:
+    """Add to ``leaf.grad``; its first gradient gets memory of its own."""
+    if leaf.grad is not None:
+        leaf.grad = apply(OPERATIONS["add"], leaf.grad, gradient)
+        return
+    if gradient._is_view or id(gradient) in shared:
+        gradient = apply(OPERATIONS["astype"], gradient, dtype=gradient.dtype)
+    shared.add(id(gradient))
+    leaf.grad = gradient
+
+
+def gradients(
+    outputs: Sequence[Tensor],
+    inputs: Sequence[Tensor],
+    seeds: Sequence[Tensor | None] | None = None,
+    *,
+    create_graph: bool = False,
+    retain_graph: bool | None = None,
+) -> list[Tensor]:
+    """Gradients of outputs with respect to inputs, without touching any ``grad``.
+
+    Args:
+        outputs: results of recorded operations.
+        inputs: leaves or intermediate results that they were made from.
+        seeds: one gradient per output to start with; None means 1 for single elements.
+        create_graph: record the derivatives, for derivatives of higher order.
+        retain_graph: keep the tape; by default only with create_graph.
+
+    Returns:
+        One gradient per input; zeros where an output does not depend on it.
+
+    Raises:
+        GradientError: an input does not require a gradient, or the tape was used up.
+    """
+    keep = create_graph if retain_graph is None else retain_graph
+    for x in inputs:
+        if not x.requires_grad:
+            raise GradientError(
+                f"gradients: an input of shape {x.shape} does not require a gradient; create it "
+                "with requires_grad=True"
+            )
+    pairs = zip(outputs, seeds or [None] * len(outputs), strict=True)
+    started = [(x, _seed(x, seed, "gradients")) for x, seed in pairs]
+    walk = _Walk(outputs)
+    keys = [id(_edge(x)) for x in inputs]
+    useful = leading_to(walk.nodes, set(keys))
+    found: dict[int, Any] = {}
+    builder = _builder_for(outputs[0])
+    before, mode.recording = mode.recording, create_graph
+    try:
+        pending: dict[int, Any] = {}
+        for x, seed in started:
+            key = id(_edge(x))
+            pending[key] = seed if key not in pending else builder.add(pending[key], seed)
+        for node, gradient in pull_back(walk.nodes, pending, builder, walk.operands, useful):
+            found[id(node)] = gradient
+        found.update(pending)
+    finally:
+        mode.recording = before
+    if not keep:
+        for node in walk.nodes:
+            node.release()
+    return [
+        found[key] if key in found else builder.full(shape=x.shape, value=0.0, dtype=x.dtype)
+        for key, x in zip(keys, inputs, strict=True)
+    ]
+
+
+def depends_on_others(result: Any, inputs: Sequence[Any]) -> bool:
+    """Whether ``result`` was made from leaves that require gradients beside ``inputs``."""
+    known = {id(x) for x in inputs}
+    nodes = reachable([_edge(result)], _is_node)
+    return any(_is_leaf(e) and id(e) not in known for node in nodes for e in node.edges)
+
+
+def _edge(x: Any) -> Any:
+    return x if x._node is None else x._node

@@ -1,0 +1,206 @@
+"""`apply`: the one point through which every operation on tensors goes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dilim import dtypes
+from dilim.dtypes import DType
+from dilim.errors import DeviceError, DtypeError, GradientError
+from dilim.ir.types import Type
+from dilim.ops.opdef import OpDef
+from dilim.runtime.devices import CPU, Device, MirroredStorage, Storage, quiet
+from dilim.tensors.anomaly import check_finite
+from dilim.tensors.tape import Node, mode
+
+if TYPE_CHECKING:
+    from dilim.tensors.tensor import Tensor
+
+NUMBERS: Final = frozenset({int, float, bool})
+_SCALARS: Final = {dtype: Type((), dtype) for dtype in dtypes.ALL}
+_ACCEPTED: Final = {
+    dtype: {bool} if dtype is dtypes.bool_ else {int, float} if dtype.is_floating else {int}
+    for dtype in dtypes.ALL
+}
+_ndarray = np.ndarray
+_array = np.array
+
+
+def apply(op: OpDef, *inputs: Any, **params: Any) -> Any:
+    """Apply an operation to tensors and Python numbers.
+
+    Numbers take the dtype of the last tensor. On eager tensors the result is computed now and,
+    where a gradient may be wanted, remembered on the tape.
+
+    Raises:
+        ShapeError, DtypeError: the operation's rules refuse the inputs.
+        DeviceError: tensors on different devices.
+        GradientError: an input's memory was written through another view.
+    """
+    operands = []
+    last = None
+    numbers = False
+    for x in inputs:
+        if x.__class__ in NUMBERS:
+            numbers = True
+            operands.append(x)
+            continue
+        try:
+            if x.device is not CPU:
+                return _apply_elsewhere(op, inputs, params)
+            operands.append(x._data)
+        except AttributeError:
+            raise _not_a_tensor(op, x) from None
+        last = x
+    if numbers and last is not None:
+        types, operands = _with_numbers(op, inputs, operands, last.dtype)
+        shape, dtype = op.infer(*types, **params)
+    else:
+        shape, dtype = op.infer(*inputs, **params)
+    data = quiet.run(op.eager, *operands, **params)
+    if data.__class__ is not _ndarray:
+        data = np.asarray(data)
+    result = object.__new__(last.__class__)
+    result._data = data
+    result.shape = shape
+    result.dtype = dtype
+    result.device = CPU
+    result.grad = None
+    result.name = None
+    result._uid = 0
+    result._node = None
+    result.requires_grad = False
+    if op.is_view and np.may_share_memory(data, inputs[0]._data):
+        result._storage = inputs[0]._storage
+        result._is_view = True
+    else:
+        result._storage = Storage(CPU, data)
+        result._is_view = False
+    if mode.recording and dtype.is_floating and op.derivative:
+        for x in inputs:
+            if x.__class__ not in NUMBERS and x.requires_grad:
+                record(op, inputs, params, result)
+                break
+    if mode.anomaly:
+        check_finite(op, inputs, result)
+    return result
+
+
+def record(op: OpDef, inputs: tuple[Any, ...], params: dict[str, Any], result: Tensor) -> None:
+    """Put an applied operation on the tape as the maker of ``result``."""
+    edges = []
+    versions = []
+    for x in inputs:
+        if x.__class__ in NUMBERS:
+            edges.append(None)
+            versions.append(0)
+            continue
+        version = x._storage.version
+        versions.append(version)
+        if not x.requires_grad:
+            edges.append(None)
+            continue
+        node = x._node
+        if node is None:
+            edges.append(x)
+        else:
+            if node.version != version:
+                raise _written_through_view(op, x)
+            edges.append(node)
+    node = Node(op, inputs, params, tuple(edges), tuple(versions), result._storage.version)
+    result._node = node
+    result.requires_grad = True
+
+
+def _with_numbers(
+    op: OpDef, inputs: tuple[Any, ...], operands: list[Any], dtype: DType
+) -> tuple[list[Any], list[Any]]:
+    """Types and operands with Python numbers as 0-d arrays of ``dtype``."""
+    types = list(inputs)
+    arrays = list(operands)
+    for position, x in enumerate(inputs):
+        kind = x.__class__
+        if kind in NUMBERS:
+            if kind not in _ACCEPTED[dtype]:
+                raise DtypeError(
+                    f"{op.name}: the Python {kind.__name__} {x!r} does not mix with a "
+                    f"{dtype.name} tensor; cast the tensor, for example "
+                    f"x.astype(dilim.{'float32' if kind is float else 'int64'})"
+                )
+            types[position] = _SCALARS[dtype]
+            arrays[position] = _array(x, dtype.numpy)
+    return types, arrays
+
+
+def _not_a_tensor(op: OpDef, value: Any) -> TypeError:
+    kind = type(value).__name__
+    cure = (
+        "wrap it with dilim.asarray(...)"
+        if isinstance(value, (np.ndarray, np.generic, list))
+        else ("use a Tensor, or a Python int, float or bool")
+    )
+    return DtypeError(f"{op.name}: expected Tensors or Python numbers, received {kind}; {cure}")
+
+
+def _written_through_view(op: OpDef, value: Tensor) -> GradientError:
+    who = f"tensor '{value.name}'" if value.name else "a tensor"
+    return GradientError(
+        f"{op.name}: {who} of shape {value.shape} shares memory with a tensor that was written in "
+        f"place since it was made, so its gradient is not known; make the view again after the "
+        f"write, or write into a copy"
+    )
+
+
+# --- other devices --------------------------------------------------------------------------
+
+
+def common_device(op: OpDef, tensors: list[Any]) -> Device:
+    """The device on which an operation on these tensors runs.
+
+    Mirrored tensors follow the others; alone they run on their device side.
+
+    Raises:
+        DeviceError: tensors are bound to different devices.
+    """
+    bound = [x for x in tensors if not isinstance(x._storage, MirroredStorage)]
+    devices = {x.device.name: x.device for x in (bound or tensors)}
+    if len(devices) > 1:
+        raise DeviceError(
+            f"{op.name}: expected tensors on one device, received {' and '.join(devices)}; move "
+            f"one with x.to({next(iter(devices))!r})"
+        )
+    device: Device = next(iter(devices.values()))
+    return device
+
+
+def _apply_elsewhere(op: OpDef, inputs: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """`apply` when some tensor is not plain CPU memory."""
+    tensors = [x for x in inputs if x.__class__ not in NUMBERS]
+    device = common_device(op, tensors)
+    operands = [x if x.__class__ in NUMBERS else x._on(device) for x in inputs]
+    types, operands = _with_numbers(op, inputs, operands, tensors[-1].dtype)
+    shape, dtype = op.infer(*types, **params)
+    handle = device.execute(op, operands, params)
+    result = type(tensors[-1])._wrap(handle, shape, dtype, device)
+    source = inputs[0]
+    shared = (
+        source._storage.side(device)
+        if isinstance(source._storage, MirroredStorage)
+        else (source._storage.buffer)
+    )
+    if op.is_view and device is not CPU and handle.buffer is shared:
+        result._storage = source._storage
+        result._is_view = True
+    if mode.recording and dtype.is_floating and op.derivative:
+        if any(x.requires_grad for x in tensors):
+            record(op, inputs, params, result)
+    return result
+
+
+class EagerBuilder:
+    """Gives derivative rules the operations by name, on eager tensors."""
+
+    def __init__(self, operations: dict[str, Any]) -> None:
+        self.__dict__.update(operations)

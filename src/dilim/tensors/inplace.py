@@ -1,0 +1,86 @@
+"""Writing into tensors: in-place arithmetic and the bookkeeping that keeps gradients right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dilim.errors import DtypeError, GradientError, ShapeError
+from dilim.runtime.devices import CPU, MirroredStorage
+from dilim.tensors.dispatch import NUMBERS
+from dilim.tensors.tape import mode
+
+if TYPE_CHECKING:
+    from dilim.tensors.tensor import Tensor
+
+
+def update(x: Any, function: Callable[[Any, Any], Tensor], other: Any) -> Any:
+    """``x = function(x, other)`` into x's own memory; returns x."""
+    check_writable("in-place update", x, other)
+    result = function(x._alias() if x.requires_grad else x, other)
+    if result.shape != x.shape:
+        raise ShapeError(
+            f"in-place {function.__name__}: the result has shape {result.shape} and cannot be "
+            f"written into a tensor of shape {x.shape}"
+        )
+    if result.dtype is not x.dtype:
+        raise DtypeError(
+            f"in-place {function.__name__}: the result is {result.dtype.name} and cannot be "
+            f"written into a {x.dtype.name} tensor; write x = x ... instead"
+        )
+    return replace(x, result)
+
+
+def replace(x: Any, result: Any) -> Any:
+    """Copy the numbers and the place on the tape of ``result`` into ``x``; returns x."""
+    device = common_side(x, result)
+    device.write(x._on(device), result._on(device))
+    written(x, device)
+    node = result._node
+    if node is not None:
+        node.version = x._storage.version
+        x._node = node
+        x.requires_grad = True
+    return x
+
+
+def common_side(x: Any, value: Any) -> Any:
+    """The device on which ``x`` takes ``value``."""
+    return value.device if isinstance(x._storage, MirroredStorage) else x.device
+
+
+def written(x: Any, device: Any = CPU) -> None:
+    """Count a write into the memory of ``x``."""
+    storage = x._storage
+    if isinstance(storage, MirroredStorage):
+        storage.written(device)
+    else:
+        storage.version += 1
+
+
+def check_writable(operation: str, x: Any, *values: Any) -> None:
+    """Refuse writes that would make gradients wrong.
+
+    Raises:
+        GradientError: x is a leaf that requires a gradient, or a view, and the write would have
+            to be recorded.
+    """
+    if not mode.recording:
+        return
+    tracked = x.requires_grad or any(
+        value.__class__ not in NUMBERS and getattr(value, "requires_grad", False)
+        for value in values
+    )
+    if not tracked:
+        return
+    if x._is_view:
+        raise GradientError(
+            f"{operation}: this tensor is a view of another one, and a recorded write through a "
+            f"view has no gradient here; write base[...] = value on the tensor it was taken from"
+        )
+    if x.requires_grad and x._node is None:
+        who = f"'{x.name}' " if x.name else ""
+        raise GradientError(
+            f"{operation}: the leaf {who}of shape {x.shape} requires a gradient; write into it "
+            f"under dilim.no_grad(), or make a new tensor"
+        )

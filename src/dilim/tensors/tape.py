@@ -1,0 +1,144 @@
+"""What eager execution remembers: nodes of the tape, and whether it remembers at all."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from dilim.errors import GradientError
+
+if TYPE_CHECKING:
+    from dilim.ops.opdef import OpDef
+    from dilim.tensors.tensor import Tensor
+
+_serials = itertools.count()
+
+
+class Mode(threading.local):
+    """Settings of eager execution, one set per thread.
+
+    Attributes:
+        recording: whether operations on tensors that require gradients are recorded.
+        anomaly: whether every result is searched for NaN.
+    """
+
+    recording: bool = True
+    anomaly: bool = False
+
+
+mode: Final = Mode()
+
+
+@contextmanager
+def _set_recording(value: bool) -> Iterator[None]:
+    before = mode.recording
+    mode.recording = value
+    try:
+        yield
+    finally:
+        mode.recording = before
+
+
+def no_grad() -> Any:
+    """A context (and decorator) in which nothing is recorded for differentiation.
+
+    Example:
+        >>> import dilim
+        >>> w = dilim.tensor([1.0], requires_grad=True)
+        >>> with dilim.no_grad():
+        ...     (w * 2).requires_grad
+        False
+    """
+    return _set_recording(False)
+
+
+def enable_grad() -> Any:
+    """A context (and decorator) in which operations are recorded, also inside `no_grad`."""
+    return _set_recording(True)
+
+
+@contextmanager
+def detect_anomaly() -> Iterator[None]:
+    """A context that stops at the first operation that makes a NaN out of none.
+
+    It looks at every result, in the forward and in the backward pass, and raises a
+    NonFiniteError that names the operation, its inputs and the user's line. Slow; for searching.
+    """
+    before = mode.anomaly
+    mode.anomaly = True
+    try:
+        yield
+    finally:
+        mode.anomaly = before
+
+
+class Node:
+    """One recorded operation.
+
+    It holds its inputs but not its result, so that no reference cycle can arise: the result is
+    always at hand as the root of the walk or as the input of a later node.
+
+    Attributes:
+        op: the operation.
+        params: its static parameters.
+        inputs: tensors and Python numbers; None once the node was used up.
+        edges: per input the node that made it, the leaf tensor itself, or None.
+        versions: the write counts of the inputs' storages when they were read.
+        serial: creation order.
+        version: the write count of the result's storage when it was made.
+    """
+
+    __slots__ = ("edges", "inputs", "op", "params", "serial", "version", "versions")
+
+    def __init__(
+        self,
+        op: OpDef,
+        inputs: tuple[Any, ...],
+        params: dict[str, Any],
+        edges: tuple[Any, ...],
+        versions: tuple[int, ...],
+        version: int,
+    ) -> None:
+        self.op = op
+        self.inputs: tuple[Any, ...] | None = inputs
+        self.params = params
+        self.edges = edges
+        self.versions = versions
+        self.version = version
+        self.serial = next(_serials)
+
+    def release(self) -> None:
+        """Free what the node holds; it cannot be walked again."""
+        self.inputs = None
+        self.edges = ()
+
+    def __repr__(self) -> str:
+        return f"<{self.op.name} node>"
+
+
+class Overwritten:
+    """Stands for a tensor whose contents were replaced; only its type can still be used."""
+
+    requires_grad = False
+
+    def __init__(self, value: Tensor, operation: str) -> None:
+        self.shape = value.shape
+        self.dtype = value.dtype
+        self._name = value.name
+        self._operation = operation
+
+    def _refuse(self) -> GradientError:
+        who = f"tensor '{self._name}'" if self._name else "a tensor"
+        return GradientError(
+            f"backward of {self._operation}: {who} of shape {self.shape} was written in place "
+            f"after {self._operation} had used it, and its old value is needed; write into a "
+            f"copy, or write after backward()"
+        )
+
+    @property
+    def device(self) -> Any:
+        """Any use as an operand asks for the device first, and fails here."""
+        raise self._refuse()

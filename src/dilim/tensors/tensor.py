@@ -1,0 +1,344 @@
+"""`Tensor`: a typed, strided view into flat storage, with a place on the tape."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, Final, Self
+
+import numpy as np
+
+from dilim import dtypes, shapes
+from dilim.dtypes import DType
+from dilim.errors import DeviceError, DtypeError, GradientError, ShapeError
+from dilim.runtime.devices import CPU, Device, MirroredStorage, Storage, as_device
+from dilim.shapes import Shape
+from dilim.tensors import transfer
+from dilim.tensors.interchange import Interchange
+from dilim.tensors.methods import Methods
+from dilim.tensors.operators import Operators
+from dilim.tensors.tape import Node
+
+_uids: Final = itertools.count(1)
+
+
+class Tensor(Operators, Methods, Interchange):
+    """A multi-dimensional array of one dtype that can be differentiated.
+
+    Args:
+        data: a number, nested sequences of numbers, a NumPy array or a Tensor; it is copied.
+        dtype: element type. By default that of the data: float32 for Python floats, int64 for
+            ints, bool for bools; arrays keep theirs.
+        device: where it lives; the CPU by default.
+        requires_grad: whether operations on it are recorded and ``backward()`` fills ``grad``.
+        name: free text for errors and pictures.
+        mirrored: keep a copy in host memory and one on ``device``, and copy only the stale one.
+
+    Attributes:
+        shape: sizes, a tuple.
+        dtype: a dilim dtype.
+        device: where it lives.
+        grad: the accumulated gradient, a Tensor, or None before ``backward()``.
+        requires_grad: see above.
+        name: see above.
+
+    Raises:
+        DtypeError: a gradient was asked for on a dtype that is not floating.
+
+    Example:
+        >>> import dilim
+        >>> x = dilim.Tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+        >>> (x * x).sum().backward()
+        >>> x.grad.tolist()
+        [[2.0, 4.0], [6.0, 8.0]]
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_data",
+        "_is_view",
+        "_node",
+        "_storage",
+        "_uid",
+        "device",
+        "dtype",
+        "grad",
+        "name",
+        "requires_grad",
+        "shape",
+    )
+
+    _data: Any
+    _storage: Storage
+    _node: Node | None
+    _is_view: bool
+    _uid: int
+    shape: Shape
+    dtype: DType
+    device: Device
+    grad: Tensor | None
+    requires_grad: bool
+    name: str | None
+
+    def __init__(
+        self,
+        data: Any,
+        dtype: DType | str | None = None,
+        device: Device | str | None = None,
+        requires_grad: bool = False,
+        name: str | None = None,
+        mirrored: bool = False,
+    ) -> None:
+        array = np.array(host_array(data, dtype), order="C")
+        target = as_device(device)
+        self._fill(array, array.shape, dtypes.from_numpy(array.dtype), CPU)
+        self.name = name
+        if mirrored:
+            transfer.mirror(self, target)
+        elif target is not CPU:
+            transfer.move(self, target)
+        if requires_grad:
+            self.requires_grad_()
+
+    def _fill(self, handle: Any, shape: Shape, dtype: DType, device: Device) -> None:
+        self._data = handle
+        self.shape = shape
+        self.dtype = dtype
+        self.device = device
+        self._storage = Storage(device, handle if device is CPU else handle.buffer)
+        self._node = None
+        self._is_view = False
+        self._uid = 0
+        self.grad = None
+        self.requires_grad = False
+        self.name = None
+
+    @classmethod
+    def _wrap(cls, handle: Any, shape: Shape, dtype: DType, device: Device) -> Self:
+        """A tensor over a device's handle; nothing is copied."""
+        result = object.__new__(cls)
+        result._fill(handle, shape, dtype, device)
+        return result
+
+    @classmethod
+    def _from_array(cls, array: np.ndarray) -> Self:
+        """A tensor over a NumPy array; nothing is copied."""
+        return cls._wrap(array, array.shape, dtypes.from_numpy(array.dtype), CPU)
+
+    def _alias(self) -> Self:
+        """Another tensor over the same memory with the same place on the tape."""
+        result = object.__new__(type(self))
+        result._data = self._data
+        result.shape = self.shape
+        result.dtype = self.dtype
+        result.device = self.device
+        result._storage = self._storage
+        result._node = self._node
+        result._is_view = True
+        result._uid = 0
+        result.grad = None
+        result.requires_grad = self.requires_grad
+        result.name = self.name
+        return result
+
+    # --- shape and memory ---------------------------------------------------------------
+
+    @property
+    def uid(self) -> int:
+        """A number that no other tensor of this process has."""
+        if not self._uid:
+            self._uid = next(_uids)
+        return self._uid
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return shapes.size_of(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def strides(self) -> Shape:
+        """Elements (not bytes) to step in storage per dimension."""
+        if isinstance(self._data, np.ndarray):
+            return tuple(step // self.dtype.itemsize for step in self._data.strides)
+        strides: Shape = self._data.strides
+        return strides
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie in row-major order without gaps."""
+        return self.size <= 1 or self.strides == shapes.row_major_strides(self.shape)
+
+    @property
+    def T(self) -> Tensor:
+        """The transpose of a matrix; other tensors need ``mT`` or ``permute``.
+
+        Raises:
+            ShapeError: not two dimensions.
+        """
+        if len(self.shape) != 2:
+            raise ShapeError(
+                f"T: expected 2 dimensions, received shape {self.shape}; use x.mT for stacks of "
+                "matrices or x.permute(...)"
+            )
+        return self.permute(1, 0)
+
+    @property
+    def mT(self) -> Tensor:
+        """The last two axes swapped."""
+        if len(self.shape) < 2:
+            raise ShapeError(f"mT: expected at least 2 dimensions, received shape {self.shape}")
+        return self.permute(*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
+
+    # --- devices ------------------------------------------------------------------------
+
+    def to(self, target: Device | DType | str, *, copy: bool = False) -> Tensor:
+        """This tensor on another device, or in another dtype; itself if nothing changes.
+
+        Args:
+            target: a device, its name, or a dtype.
+            copy: make a new tensor in any case.
+        """
+        return transfer.to(self, target, copy)
+
+    def to_device(self, device: Device | str, /, *, stream: object = None) -> Tensor:
+        """This tensor on another device (array API name of `to`).
+
+        Raises:
+            DeviceError: a stream was given; no device here has any.
+        """
+        if stream is not None:
+            raise DeviceError("to_device: expected stream=None, received a stream")
+        return transfer.to(self, as_device(device), False)
+
+    def move_(self, device: Device | str) -> Self:
+        """Move to a device in place and free the old side.
+
+        Raises:
+            DeviceError: another tensor shares the memory, so that it cannot be freed.
+            GradientError: the tensor is the result of a recorded operation.
+        """
+        transfer.move(self, as_device(device))
+        return self
+
+    def _on(self, device: Device) -> Any:
+        """The handle of this tensor on ``device`` (mirrored tensors have two)."""
+        storage = self._storage
+        if isinstance(storage, MirroredStorage):
+            return transfer.mirrored_handle(self, storage, device)
+        return self._data
+
+    # --- gradients ----------------------------------------------------------------------
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operation made this tensor."""
+        return self._node is None
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Switch recording on or off for a leaf; returns the tensor.
+
+        Raises:
+            DtypeError: the dtype is not floating.
+            GradientError: the tensor is the result of a recorded operation.
+        """
+        if requires_grad and not self.dtype.is_floating:
+            raise DtypeError(
+                f"requires_grad: only floating tensors can have gradients, this one is "
+                f"{self.dtype.name}; cast it with x.astype(dilim.float32)"
+            )
+        if self._node is not None and not requires_grad:
+            raise GradientError(
+                "requires_grad_: this tensor is the result of a recorded operation; use x.detach()"
+            )
+        self.requires_grad = requires_grad
+        return self
+
+    def detach(self) -> Self:
+        """The same memory as a leaf without gradient."""
+        result = self._alias()
+        result._node = None
+        result.requires_grad = False
+        return result
+
+    def zero_grad(self) -> None:
+        """Forget the accumulated gradient (``grad`` becomes None)."""
+        self.grad = None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        if self._node is not None:
+            raise GradientError(
+                "deepcopy: only leaves can be copied; this tensor is the result of a recorded "
+                "operation, copy x.detach()"
+            )
+        result = type(self)._from_array(np.array(self.numpy(), order="C"))
+        if isinstance(self._storage, MirroredStorage):
+            transfer.mirror(result, self.device)
+        elif self.device is not CPU:
+            transfer.move(result, self.device)
+        result.requires_grad = self.requires_grad
+        result.name = self.name
+        memo[id(self)] = result
+        if self.grad is not None:
+            result.grad = self.grad.detach().__deepcopy__(memo)
+        return result
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "pickle: tensors are saved with dilim.save (safetensors), not with pickle; or pickle "
+            "x.numpy()"
+        )
+
+
+def host_array(data: Any, dtype: DType | str | None) -> np.ndarray:
+    """A NumPy array of ``data`` in a dtype that dilim has; shares memory where it can."""
+    wanted = None if dtype is None else dtypes.as_dtype(dtype).numpy
+    if isinstance(data, Tensor):
+        array = data.numpy()
+    elif isinstance(data, (np.ndarray, np.generic)):
+        array = np.asarray(data)
+    else:
+        array = from_sequence(data)
+        if wanted is None and array.dtype.kind == "f" and not isinstance(data, np.ndarray):
+            wanted = dtypes.DEFAULT_FLOAT.numpy
+    if wanted is None:
+        wanted = dtypes.as_dtype(array.dtype).numpy
+    return array if array.dtype == wanted else array.astype(wanted)
+
+
+def from_sequence(data: Any) -> np.ndarray:
+    """A NumPy array of (nested) Python numbers, tensors and arrays.
+
+    Raises:
+        ShapeError: rows of different lengths.
+        DtypeError: something in it is not a number.
+    """
+
+    def plain(item: Any) -> Any:
+        if isinstance(item, Sequence) and not isinstance(item, (str, bytes)):
+            return [plain(x) for x in item]
+        return item.numpy() if isinstance(item, Tensor) else item
+
+    try:
+        array = np.asarray(plain(data))
+    except ValueError:
+        raise ShapeError("tensor: expected rows of equal length, received a ragged one") from None
+    if array.dtype.kind not in "biuf":
+        raise DtypeError(
+            f"tensor: expected numbers, received {type(data).__name__} of {data!r:.60}"
+        )
+    return array

@@ -1,0 +1,148 @@
+"""Moving tensors between devices, and tensors that are kept on two at once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dilim import dtypes, shapes
+from dilim.dtypes import DType
+from dilim.errors import DeviceError, GradientError
+from dilim.ops.build import unary_samples
+from dilim.ops.opdef import OpDef
+from dilim.runtime.devices import CPU, Device, MirroredStorage, Storage, as_device
+from dilim.tensors.dispatch import record
+from dilim.tensors.tape import mode
+
+if TYPE_CHECKING:
+    from dilim.tensors.tensor import Tensor
+
+to_device_op = OpDef(
+    name="to_device",
+    doc="The same numbers on another device; the gradient travels back.",
+    infer=lambda x, *, device: (x.shape, x.dtype),
+    reference=lambda x, *, device: x,
+    samples=unary_samples(),
+    sample_dtypes=dtypes.ALL,
+    derivative=(lambda b, g, out, x, *, device: b.to_device(g, device=x.device),),
+)
+"""Not in the table: it is carried out here, by the devices, and by no back end."""
+
+
+def to(x: Tensor, target: Device | DType | str, copy: bool) -> Tensor:
+    """See `Tensor.to`."""
+    if isinstance(target, DType) or target in {dtype.name for dtype in dtypes.ALL}:
+        return x.astype(dtypes.as_dtype(target), copy=copy)
+    device = as_device(target)  # type: ignore[arg-type]
+    if device is x.device and not copy:
+        return x
+    return to_device(x, device=device)
+
+
+def to_device(x: Tensor, *, device: Device) -> Tensor:
+    """A new tensor on ``device`` with the same numbers; differentiable."""
+    array = np.array(host(x), order="C")
+    if device is CPU:
+        handle: Any = array
+    else:
+        buffer = device.upload(array.reshape(-1))
+        handle = device.view(buffer, x.shape, shapes.row_major_strides(x.shape), 0)
+    result = type(x)._wrap(handle, x.shape, x.dtype, device)
+    result.name = x.name
+    if mode.recording and x.requires_grad:
+        record(to_device_op, (x,), {"device": device}, result)
+    return result
+
+
+def host(x: Tensor) -> np.ndarray:
+    """The numbers of a tensor as a NumPy array; shares memory on the CPU."""
+    if x.device is CPU:
+        array: np.ndarray = x._data
+        return array
+    storage = x._storage
+    if isinstance(storage, MirroredStorage):
+        handle: np.ndarray = mirrored_handle(x, storage, CPU)
+        return handle
+    flat = x.device.download(storage.buffer)
+    return CPU.view(flat, x.shape, x.strides, x._data.offset)
+
+
+def move(x: Tensor, device: Device) -> None:
+    """See `Tensor.move_`."""
+    if device is x.device:
+        return
+    if x._node is not None:
+        raise GradientError("move_: this tensor is on the tape; use x.to(...), which is recorded")
+    if x._is_view or sys.getrefcount(x._storage) > 2:
+        raise DeviceError(
+            "move_: another tensor shares this memory, so it cannot be freed; use x.to(...)"
+        )
+    array = np.array(host(x), order="C")
+    if device is CPU:
+        x._data = array
+        x._storage = Storage(CPU, array)
+    else:
+        buffer = device.upload(array.reshape(-1))
+        x._data = device.view(buffer, x.shape, shapes.row_major_strides(x.shape), 0)
+        x._storage = Storage(device, buffer)
+    x.device = device
+
+
+class Layout:
+    """The handle of a mirrored tensor: where its elements are in either flat buffer."""
+
+    __slots__ = ("offset", "shape", "strides")
+
+    def __init__(self, shape: shapes.Shape, strides: shapes.Shape, offset: int) -> None:
+        self.shape = shape
+        self.strides = strides
+        self.offset = offset
+
+
+def mirror(x: Tensor, device: Device) -> None:
+    """Keep ``x`` (a fresh CPU tensor) in host memory and on ``device``."""
+    if device is CPU:
+        raise DeviceError("mirrored: expected a device other than 'cpu' to mirror on")
+    x._storage = MirroredStorage(device, x._data.reshape(-1))
+    x._data = Layout(x.shape, shapes.row_major_strides(x.shape), 0)
+    x.device = device
+
+
+def mirrored_handle(x: Tensor, storage: MirroredStorage, device: Device) -> Any:
+    """The up-to-date handle of one side of a mirrored tensor.
+
+    Raises:
+        DeviceError: the tensor is mirrored on another device.
+    """
+    if device is not CPU and device is not storage.device:
+        raise DeviceError(
+            f"mirrored tensor: expected device 'cpu' or {storage.device.name!r}, asked for "
+            f"{device.name!r}"
+        )
+    layout = x._data
+    return device.view(storage.side(device), layout.shape, layout.strides, layout.offset)
+
+
+@contextmanager
+def host_edit(x: Tensor) -> Iterator[np.ndarray]:
+    """A writable NumPy view of the host side; afterwards the device side is stale.
+
+    Raises:
+        DeviceError: the tensor is neither on the CPU nor mirrored.
+    """
+    storage = x._storage
+    if isinstance(storage, MirroredStorage):
+        yield mirrored_handle(x, storage, CPU)
+        storage.written(CPU)
+    elif x.device is CPU:
+        yield x._data
+        storage.version += 1
+    else:
+        raise DeviceError(
+            f"host_edit: the tensor lives on {x.device.name!r} only; create it with mirrored=True, "
+            "or edit x.to('cpu')"
+        )
