@@ -39,6 +39,7 @@ _HOMES = {
     "dilim.tensors.indexing": "take take_along_axis",
     "dilim.tensors.linear_algebra": "matmul matrix_transpose tensordot vecdot",
     "dilim.tensors.derivatives": "grad hessian jacobian jvp value_and_grad vjp",
+    "dilim.tensors.random": "Generator default_generator sample_categorical seed",
     "dilim.tensors.tape": "detect_anomaly enable_grad no_grad",
     "dilim.tensors.transfer": "host_edit",
 }

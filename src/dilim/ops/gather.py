@@ -1,4 +1,4 @@
-"""Reading and adding at computed positions, scans, and operations that sort.
+"""Reading and adding at computed positions, and scans.
 
 Positions are int64; negative ones count from the end; others are an IndexError.
 """
@@ -324,77 +324,4 @@ cumulative_prod = _scan(
     _cumulative_prod_rule,
 )
 
-# --- sorting: no loop form fits -------------------------------------------------------------
-
-
-def _argsort_reference(x: np.ndarray, *, axis: int, descending: bool) -> np.ndarray:
-    if not descending:
-        return np.argsort(x, axis=axis, stable=True)
-    # reversed twice so that equal elements keep their order
-    backwards = np.flip(np.argsort(np.flip(x, axis), axis=axis, stable=True), axis)
-    return x.shape[axis] - 1 - backwards
-
-
-def _argsort_samples(rng: np.random.Generator, dtype: DType) -> Iterator[Sample]:
-    for shape, axis, descending in (
-        ((7,), 0, False),
-        ((3, 5), 1, True),
-        ((4, 2), 0, False),
-        ((0,), 0, True),
-    ):
-        yield Sample((draw(rng, shape, dtype),), {"axis": axis, "descending": descending})
-
-
-def _argsort_formula(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
-    def order(row: np.ndarray) -> np.ndarray:
-        keys = sorted(range(len(row)), key=lambda i: row[i], reverse=descending)
-        return np.array(keys, np.int64)
-
-    return np.apply_along_axis(order, axis, x) if x.size else np.zeros(x.shape, np.int64)
-
-
-argsort = OpDef(
-    name="argsort",
-    doc="Positions that sort x along axis; equal elements keep their order; NaN sorts last.",
-    infer=lambda x, *, axis, descending: (x.shape, dtypes.INDEX),
-    reference=_argsort_reference,
-    samples=_argsort_samples,
-    sample_dtypes=dtypes.NUMERIC,
-    formula=_argsort_formula,
-)
-
-
-def _searchsorted_infer(x: Typed, value: Typed, *, side: str) -> tuple[Shape, DType]:
-    if len(x.shape) != 1:
-        raise ShapeError(f"searchsorted: expected a vector to search in, received {x.shape}")
-    dtypes.promote("searchsorted", x.dtype, value.dtype)
-    if side not in ("left", "right"):
-        raise DtypeError(f"searchsorted: expected side 'left' or 'right', received {side!r}")
-    return value.shape, dtypes.INDEX
-
-
-def _searchsorted_samples(rng: np.random.Generator, dtype: DType) -> Iterator[Sample]:
-    for count, shape, side in ((5, (3,), "left"), (4, (2, 2), "right"), (0, (2,), "left")):
-        x = np.sort(draw(rng, (count,), dtype))
-        yield Sample((x, draw(rng, shape, dtype)), {"side": side})
-
-
-searchsorted = OpDef(
-    name="searchsorted",
-    doc="Where each value would be inserted into the sorted vector x to keep it sorted.",
-    infer=_searchsorted_infer,
-    reference=lambda x, value, *, side: np.asarray(np.searchsorted(x, value, side), np.int64),
-    samples=_searchsorted_samples,
-    sample_dtypes=dtypes.NUMERIC,
-    formula=lambda x, value, side: np.sum(
-        x[(...,) + (None,) * value.ndim] < value
-        if side == "left"
-        else x[(...,) + (None,) * value.ndim] <= value,
-        axis=0,
-    ),
-)
-
-OPS = (
-    take, index_add, take_along_axis, add_along_axis, cumulative_sum, cumulative_prod, argsort,
-    searchsorted,
-)  # fmt: skip
+OPS = (take, index_add, take_along_axis, add_along_axis, cumulative_sum, cumulative_prod)

@@ -41,7 +41,8 @@ ROUNDS: Final = 10
 MULTIPLIERS: Final = (0xD2511F53, 0xCD9E8D57)
 KEY_STEPS: Final = (0x9E3779B9, 0xBB67AE85)
 
-_MASK: Final = 2**32 - 1
+MASK: Final = 2**32 - 1
+_BLOCKS_IN_PYTHON: Final = 8  # below, Python's integers are faster than small arrays
 _BLOCKS_AT_ONCE: Final = 2**14  # temporaries of one chunk stay in the second-level cache
 
 
@@ -81,17 +82,15 @@ def philox_4x32(counter: Words, key: Words) -> Words:
     return np.stack(words, axis=-1).astype(np.uint32)
 
 
-def _rounds(
-    c0: Words64, c1: Words64, c2: Words64, c3: Words64, key: Words
-) -> tuple[Words64, Words64, Words64, Words64]:
-    """The ten rounds on words below 2**32 that are held in uint64, where products are exact."""
+def _rounds(c0: Any, c1: Any, c2: Any, c3: Any, key: Words) -> tuple[Any, Any, Any, Any]:
+    """The ten rounds on words below 2**32, held in uint64 arrays or in Python's integers."""
     key_low, key_high = int(key[0]), int(key[1])
     for _ in range(ROUNDS):
         product0, product1 = c0 * MULTIPLIERS[0], c2 * MULTIPLIERS[1]
-        c0, c1 = (product1 >> 32) ^ c1 ^ key_low, product1 & _MASK
-        c2, c3 = (product0 >> 32) ^ c3 ^ key_high, product0 & _MASK
-        key_low = (key_low + KEY_STEPS[0]) & _MASK
-        key_high = (key_high + KEY_STEPS[1]) & _MASK
+        c0, c1 = (product1 >> 32) ^ c1 ^ key_low, product1 & MASK
+        c2, c3 = (product0 >> 32) ^ c3 ^ key_high, product0 & MASK
+        key_low = (key_low + KEY_STEPS[0]) & MASK
+        key_high = (key_high + KEY_STEPS[1]) & MASK
     return c0, c1, c2, c3
 
 
@@ -116,7 +115,7 @@ def seed_state(seed: int) -> Words:
         raise TypeError(f"seed_state: the seed must be an integer, got {seed!r}") from None
     if not 0 <= number < 2**64:
         raise ValueError(f"seed_state: expected 0 <= seed < 2**64, got {number}")
-    return np.array([number & _MASK, number >> 32, 0, 0, 0, 0], np.uint32)
+    return np.array([number & MASK, number >> 32, 0, 0, 0, 0], np.uint32)
 
 
 def advance(state: Words, words: int) -> Words:
@@ -138,7 +137,7 @@ def advance(state: Words, words: int) -> Words:
         raise ValueError(f"advance: expected words >= 0, got {words}")
     counter = _counter(state) + -(-int(words) // 4)
     moved = state.copy()
-    moved[2:] = [counter >> shift & _MASK for shift in (0, 32, 64, 96)]
+    moved[2:] = [counter >> shift & MASK for shift in (0, 32, 64, 96)]
     return moved
 
 
@@ -215,6 +214,12 @@ def random_bits(state: Words, shape: Shape) -> Words:
     blocks = -(-count // 4)
     counter = _counter(state)
     words = np.empty((blocks, 4), np.uint32)
+    if blocks <= _BLOCKS_IN_PYTHON:
+        for block in range(blocks):
+            value = (counter + block) % 2**128
+            parts = (value & MASK, value >> 32 & MASK, value >> 64 & MASK, value >> 96)
+            words[block] = _rounds(*parts, state[:2])
+        return words.reshape(-1)[:count].reshape(sizes)
     for start in range(0, blocks, _BLOCKS_AT_ONCE):
         stop = min(start + _BLOCKS_AT_ONCE, blocks)
         counters = _count_up(counter + start, stop - start)
@@ -229,7 +234,7 @@ def _count_up(first: int, blocks: int) -> tuple[Words64, Words64, Words64, Words
     low = steps + (first & (2**64 - 1))
     high = np.full(blocks, first >> 64 & (2**64 - 1), np.uint64)
     high += low < steps  # the carry
-    return low & _MASK, low >> 32, high & _MASK, high >> 32
+    return low & MASK, low >> 32, high & MASK, high >> 32
 
 
 def _counter(state: Words) -> int:
@@ -313,10 +318,10 @@ def integers(
 
 def _multiply_high(words: Words64, factor: int) -> Words64:
     """The upper 64 bits of each 128-bit product, by halves; no step overflows."""
-    word_high, word_low = words >> 32, words & _MASK
-    factor_high, factor_low = factor >> 32, factor & _MASK
+    word_high, word_low = words >> 32, words & MASK
+    factor_high, factor_low = factor >> 32, factor & MASK
     middle = word_high * factor_low + (word_low * factor_low >> 32)
-    other_middle = word_low * factor_high + (middle & _MASK)
+    other_middle = word_low * factor_high + (middle & MASK)
     upper: Words64 = word_high * factor_high + (middle >> 32) + (other_middle >> 32)
     return upper
 

@@ -61,7 +61,9 @@ def _block(combine: np.ufunc, rows: np.ndarray) -> np.ndarray:
     else:
         lanes = rows[:, : steps * LANES] if rest else rows
         # The lanes are the inner loop of this sum: NumPy adds the steps one after another.
-        total = combine.reduce(lanes.reshape((outer, steps, LANES, inner)), axis=1)
+        total = combine.reduce(
+            lanes.reshape((outer, steps, LANES, inner)), axis=1, dtype=rows.dtype
+        )
     if rest:
         total = np.array(total)
         total[:, :rest] = combine(total[:, :rest], rows[:, steps * LANES :])
@@ -182,7 +184,7 @@ def _reduction(
     def kernel(x: np.ndarray, *, axis: Shape, keepdims: bool) -> np.ndarray:
         if x.dtype.kind == "f" and primitive in ("add", "multiply"):
             return reference(x, axis=axis, keepdims=keepdims)
-        return np.asarray(combine.reduce(x, axis=axis, keepdims=keepdims))
+        return np.asarray(combine.reduce(x, axis=axis, keepdims=keepdims, dtype=x.dtype))
 
     return OpDef(
         name=name,

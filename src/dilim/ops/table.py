@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from dilim.ops import binary, gather, movement, reduce, unary
+from dilim.ops import binary, gather, movement, random, reduce, sorting, unary
 from dilim.ops.opdef import OpDef
 
-MODULES: Final = (unary, binary, reduce, movement, gather)
+MODULES: Final = (unary, binary, reduce, movement, gather, sorting, random)
 
 
 def _collect() -> Mapping[str, OpDef]:

@@ -1,0 +1,86 @@
+"""The application: its commands, and how mistakes are answered."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from dilim._version import __version__
+from dilim.cli import grad, operations
+from dilim.cli.messages import CommandError
+from dilim.errors import DilimError
+
+_ParserError: Any = typer.BadParameter.__mro__[2]  # ClickException; not everywhere a public name
+_INTERRUPTED = 130  # 128 + SIGINT, as shells count
+
+
+class _OneLineErrors(TyperGroup):
+    """Prints every mistake as one line on stderr and exits with code 2."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        kwargs["standalone_mode"] = False
+        try:
+            code = super().main(*args, **kwargs)
+        except _ParserError as error:
+            code = _report(_parser_message(error))
+        except OSError as error:
+            place = f": {error.filename}" if error.filename else ""
+            code = _report(f"{error.strerror or error}{place}")
+        except (CommandError, DilimError) as error:
+            code = _report(str(error))
+        except (KeyboardInterrupt, typer.Abort):
+            code = _INTERRUPTED
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _report(message: str) -> int:
+    sys.stderr.write(f"dilim: {message}\n")
+    return 2
+
+
+def _parser_message(error: Any) -> str:
+    context = getattr(error, "ctx", None)
+    text: str = error.format_message().rstrip(".")
+    if context is None or type(error).__name__ == "NoArgsIsHelpError":
+        return text
+    joint = ";" if text[-1] not in "?!" else ""
+    return f"{text[0].lower()}{text[1:]}{joint} see: {context.command_path} --help"
+
+
+application = typer.Typer(
+    name="dilim",
+    cls=_OneLineErrors,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"dilim {__version__}\n")
+        raise typer.Exit
+
+
+@application.callback(invoke_without_command=True)
+def _start(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Programs that learn on your own machine.
+
+    Begin with [bold]dilim train cartpole[/bold].
+    """
+    if context.invoked_subcommand is None:
+        sys.stdout.write(context.get_help() + "\n")
+
+
+application.command("grad", context_settings={"ignore_unknown_options": True})(grad.grad)
+application.command("ops")(operations.ops)
