@@ -55,7 +55,9 @@ def main(steps: int = 100) -> float:
         optimizer.learning_rate = 1.0 - 0.9 * step / steps
         optimizer.step()
 
-        right = sum((score > 0.0) == (kind > 0) for score, kind in zip(scores, classes, strict=True))
+        right = sum(
+            (score > 0.0) == (kind > 0) for score, kind in zip(scores, classes, strict=True)
+        )
         accuracy = right / len(points)
         if step % 10 == 0 or step == steps - 1:
             print(f"step {step + 1:3d}  loss {total.data:.4f}  accuracy {accuracy:.0%}")

@@ -20,11 +20,11 @@ _HOMES = {
     ),
     "dilim.tensors.elementwise": (
         "abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_invert "
-        "bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor ceil clip copysign cos cosh "
-        "divide equal erf exp expm1 floor floor_divide greater greater_equal hypot isfinite isinf "
+        "bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor ceil clip conj copysign cos cosh "
+        "divide equal erf exp expm1 floor floor_divide greater greater_equal hypot imag isfinite isinf "
         "isnan less less_equal log log10 log1p log2 logaddexp logical_and logical_not logical_or "
         "logical_xor maximum minimum multiply negative nextafter not_equal positive pow reciprocal "
-        "relu remainder round sigmoid sign signbit sin sinh softplus sqrt square subtract tan tanh "
+        "real relu remainder round sigmoid sign signbit sin sinh softplus sqrt square subtract tan tanh "
         "trunc where"
     ),
     "dilim.tensors.reductions": (
@@ -37,6 +37,11 @@ _HOMES = {
         "triu unstack"
     ),
     "dilim.tensors.indexing": "take take_along_axis",
+    "dilim.tensors.sorting": "argsort searchsorted sort",
+    "dilim.tensors.sets": ("isin nonzero unique_all unique_counts unique_inverse unique_values"),
+    "dilim.tensors.statistics": "cumulative_prod cumulative_sum diff",
+    "dilim.tensors.data_types": "can_cast finfo iinfo isdtype result_type",
+    "dilim.tensors.inspection": "__array_namespace_info__",
     "dilim.tensors.linear_algebra": "matmul matrix_transpose tensordot vecdot",
     "dilim.tensors.derivatives": "grad hessian jacobian jvp value_and_grad vjp",
     "dilim.tensors.random": "Generator default_generator sample_categorical seed",
@@ -56,7 +61,7 @@ nan = float("nan")
 newaxis = None
 pi = 3.141592653589793
 
-__array_api_version__ = "2024.12"
+__array_api_version__ = "2025.12"
 
 
 def __getattr__(name: str) -> Any:

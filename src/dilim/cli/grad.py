@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from dilim.cli.messages import CommandError, output, plain_table
+from dilim.cli.messages import CommandError, output, table_text
 from dilim.scalar import Value, build_expression
 from dilim.scalar.naming import formula, node_names, number_text
 
@@ -32,9 +32,7 @@ def grad(
 
     Example:  dilim grad "s = x * y; s * s" x=2 y=3
     """
-    numbers = _numbers([] if values is None else values)
-    if expression.startswith("--"):
-        raise CommandError(f"no such option: {expression}; see: dilim grad --help")
+    numbers = _numbers(expression, [] if values is None else values)
     result, leaves = build_expression(expression, numbers)
     if result.inputs and not result.label:
         result.label = "result"
@@ -47,12 +45,14 @@ def grad(
         _print_steps(console, rows)
 
 
-def _numbers(pairs: list[str]) -> dict[str, float]:
+def _numbers(expression: str, pairs: list[str]) -> dict[str, float]:
+    # The parser lets unknown options through, because an expression may begin with a minus.
+    for text in (expression, *pairs):
+        if text.startswith("--"):
+            raise CommandError(f"no such option: {text}; see: dilim grad --help")
     numbers: dict[str, float] = {}
     for pair in pairs:
         name, sign, text = (part.strip() for part in pair.partition("="))
-        if pair.startswith("--"):
-            raise CommandError(f"no such option: {pair}; see: dilim grad --help")
         if not sign or not name.isidentifier():
             raise CommandError(f"expected a name and its number, such as x=2, got {pair!r}")
         if name in numbers:
@@ -60,14 +60,16 @@ def _numbers(pairs: list[str]) -> dict[str, float]:
         try:
             numbers[name] = float(text)
         except ValueError:
-            raise CommandError(f"{name!r} must be a number, such as {name}=2, got {text!r}") from None
+            raise CommandError(
+                f"{name!r} must be a number, such as {name}=2, got {text!r}"
+            ) from None
     return numbers
 
 
 def _backward(result: Value) -> list[tuple[str, ...]]:
     """Run the backward pass; one row of text per application of the chain rule."""
     names = node_names(result.graph())
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for number, step in enumerate(result.backward_steps(), 1):
         made = f"{names[step.node]} = {formula(step.node, names)}"
         incoming, local = number_text(step.incoming_gradient), number_text(step.local_derivative)
@@ -79,8 +81,6 @@ def _backward(result: Value) -> list[tuple[str, ...]]:
 def _print_steps(console: Console, rows: list[tuple[str, ...]]) -> None:
     if not rows:
         return
-    table = plain_table("step", "value", "gradient * local derivative", "added to", "now")
-    for row in rows:
-        table.add_row(*row)
+    headings = ("step", "value", "gradient * local derivative", "added to", "now")
     console.print("\nThe backward pass, from the result to the names:")
-    console.print(table)
+    console.print(table_text(headings, rows, console.width), soft_wrap=True)

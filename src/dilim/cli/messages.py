@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 import os
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console
-from rich.table import Table
 
 _PIPED_WIDTH = 120  # characters a line; a file or pipe has no width of its own
 
@@ -26,18 +26,37 @@ def output() -> Console:
     return Console(width=_PIPED_WIDTH if piped else None, highlight=False, markup=False)
 
 
-def plain_table(*columns: str, right: Sequence[str] = ()) -> Table:
-    """A table without frames.
+def table_text(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], width: int, right: Sequence[str] = ()
+) -> str:
+    """A table without frames; only the last column gives way, its text goes on below itself.
 
     Args:
-        *columns: the headings.
-        right: those of `columns` that are aligned to the right.
+        headings: one per column.
+        rows: as many texts each.
+        width: characters that a line may have.
+        right: the headings whose columns are aligned to the right.
+
+    Example:
+        >>> print(table_text(["name", "size"], [["a", "10"], ["bcdef", "9"]], 80, right=["size"]))
+        name   size
+        a        10
+        bcdef     9
     """
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for name in columns:
-        justify = "right" if name in right else "left"
-        table.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis")
-    return table
+    lines = [tuple(headings), *(tuple(row) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    indent = sum(widths[:-1]) + 2 * (len(widths) - 1)
+    text = []
+    for line in lines:
+        cells = [
+            cell.rjust(size) if heading in right else cell.ljust(size)
+            for heading, cell, size in zip(headings, line, widths, strict=True)
+        ]
+        first = "".join(cell + "  " for cell in cells[:-1])
+        last = textwrap.wrap(cells[-1].rstrip(), max(width - indent, 20), drop_whitespace=False)
+        text += [(first + (last[0] if last else "")).rstrip()]
+        text += [" " * indent + more.strip() for more in last[1:]]
+    return "\n".join(text)
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:

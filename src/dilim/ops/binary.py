@@ -54,7 +54,8 @@ multiply = binary(
 
 def _multiply_no_nan(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     product = np.multiply(x, y)
-    return np.where((np.equal(x, 0) & ~np.isfinite(y)), np.zeros_like(product), product)
+    singular = np.equal(x, 0) & ~np.isfinite(y)
+    return np.asarray(np.where(singular, np.zeros_like(product), product))
 
 
 multiply_no_nan = binary(

@@ -113,7 +113,8 @@ def _index_add_reference(
 ) -> np.ndarray:
     out = np.array(x)
     where = checked("index_add", indices, x.shape[axis])
-    np.add.at(out, (*(slice(None),) * axis, where), value)
+    key: Any = (*(slice(None),) * axis, where)
+    np.add.at(out, key, value)
     return out
 
 
@@ -217,7 +218,7 @@ def _add_along_reference(
     x: np.ndarray, indices: np.ndarray, value: np.ndarray, *, axis: int
 ) -> np.ndarray:
     out = np.array(x)
-    grid = list(np.indices(indices.shape, sparse=True))
+    grid: list[np.ndarray] = list(np.indices(indices.shape, sparse=True))
     grid[axis] = checked("add_along_axis", indices, x.shape[axis])
     np.add.at(out, tuple(grid), value)
     return out

@@ -392,7 +392,7 @@ def _matmul_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _matmul_kernel(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.matmul(x, y)
+    return np.asarray(np.matmul(x, y))
 
 
 def _matmul_recipe(x: Type, y: Type) -> Reduce:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from dilim import dtypes
 from dilim.ops import special
 from dilim.ops.build import same_type, to_bool, unary, zero_like
+from dilim.ops.opdef import OpDef
 from dilim.ops.primitives import Expr, constant, prim, select
 
 NUMERIC, FLOATING = dtypes.NUMERIC, dtypes.FLOATING
 
 
-def _safe(b, g, local):  # type: ignore[no-untyped-def]
+def _safe(b: Any, g: Any, local: Any) -> Any:
     """``g * local``, but 0 where g is 0 and the local derivative is not finite."""
     return b.multiply_no_nan(g, local)
 
@@ -97,9 +99,10 @@ relu = unary(
 # --- rounding -------------------------------------------------------------------------------
 
 
-def _rounding(name: str, doc: str, function, formula):  # type: ignore[no-untyped-def]
+def _rounding(name: str, doc: str, function: Any, formula: Any) -> OpDef:
     def reference(x: np.ndarray) -> np.ndarray:
-        return function(x) if x.dtype.kind == "f" else x.copy()
+        result: np.ndarray = function(x) if x.dtype.kind == "f" else x.copy()
+        return result
 
     def body(x: Expr) -> Expr:
         return prim(name, x) if x.dtype.is_floating else x
@@ -212,7 +215,7 @@ erf = unary(
 # --- trigonometric and hyperbolic -----------------------------------------------------------
 
 
-def _root(b, x):  # type: ignore[no-untyped-def]
+def _root(b: Any, x: Any) -> Any:
     """sqrt((1 - x)(1 + x)): keeps its digits near -1 and 1."""
     return b.sqrt(b.multiply(b.subtract(1.0, x), b.add(x, 1.0)))
 
@@ -348,9 +351,10 @@ atanh = unary(
 # --- tests and bits -------------------------------------------------------------------------
 
 
-def _float_test(name: str, doc: str, reference, body, formula):  # type: ignore[no-untyped-def]
+def _float_test(name: str, doc: str, reference: Any, body: Any, formula: Any) -> OpDef:
     def any_body(x: Expr) -> Expr:
-        return body(x) if x.dtype.is_floating else prim("less", x, x)
+        result: Expr = body(x) if x.dtype.is_floating else prim("less", x, x)
+        return result
 
     return unary(
         name,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 NUMBERS: Final = frozenset({int, float, bool})
 _SCALARS: Final = {dtype: Type((), dtype) for dtype in dtypes.ALL}
-_ACCEPTED: Final = {
+ACCEPTED: Final = {
     dtype: {bool} if dtype is dtypes.bool_ else {int, float} if dtype.is_floating else {int}
     for dtype in dtypes.ALL
 }
@@ -28,7 +28,7 @@ _ndarray = np.ndarray
 _array = np.array
 
 
-def apply(op: OpDef, *inputs: Any, **params: Any) -> Any:
+def apply(op: OpDef, *inputs: Any, **params: Any) -> Tensor:
     """Apply an operation to tensors and Python numbers.
 
     Numbers take the dtype of the last tensor. On eager tensors the result is computed now and,
@@ -39,8 +39,8 @@ def apply(op: OpDef, *inputs: Any, **params: Any) -> Any:
         DeviceError: tensors on different devices.
         GradientError: an input's memory was written through another view.
     """
-    operands = []
-    last = None
+    operands: list[Any] = []
+    last: Any = None
     numbers = False
     for x in inputs:
         if x.__class__ in NUMBERS:
@@ -62,7 +62,7 @@ def apply(op: OpDef, *inputs: Any, **params: Any) -> Any:
     data = quiet.run(op.eager, *operands, **params)
     if data.__class__ is not _ndarray:
         data = np.asarray(data)
-    result = object.__new__(last.__class__)
+    result: Tensor = object.__new__(last.__class__)
     result._data = data
     result.shape = shape
     result.dtype = dtype
@@ -90,7 +90,7 @@ def apply(op: OpDef, *inputs: Any, **params: Any) -> Any:
 
 def record(op: OpDef, inputs: tuple[Any, ...], params: dict[str, Any], result: Tensor) -> None:
     """Put an applied operation on the tape as the maker of ``result``."""
-    edges = []
+    edges: list[Any] = []
     versions = []
     for x in inputs:
         if x.__class__ in NUMBERS:
@@ -123,7 +123,7 @@ def _with_numbers(
     for position, x in enumerate(inputs):
         kind = x.__class__
         if kind in NUMBERS:
-            if kind not in _ACCEPTED[dtype]:
+            if kind not in ACCEPTED[dtype]:
                 raise DtypeError(
                     f"{op.name}: the Python {kind.__name__} {x!r} does not mix with a "
                     f"{dtype.name} tensor; cast the tensor, for example "
@@ -175,7 +175,7 @@ def common_device(op: OpDef, tensors: list[Any]) -> Device:
     return device
 
 
-def _apply_elsewhere(op: OpDef, inputs: tuple[Any, ...], params: dict[str, Any]) -> Any:
+def _apply_elsewhere(op: OpDef, inputs: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
     """`apply` when some tensor is not plain CPU memory."""
     tensors = [x for x in inputs if x.__class__ not in NUMBERS]
     device = common_device(op, tensors)
@@ -183,7 +183,7 @@ def _apply_elsewhere(op: OpDef, inputs: tuple[Any, ...], params: dict[str, Any])
     types, operands = _with_numbers(op, inputs, operands, tensors[-1].dtype)
     shape, dtype = op.infer(*types, **params)
     handle = device.execute(op, operands, params)
-    result = type(tensors[-1])._wrap(handle, shape, dtype, device)
+    result: Tensor = type(tensors[-1])._wrap(handle, shape, dtype, device)
     source = inputs[0]
     shared = (
         source._storage.side(device)
@@ -204,3 +204,7 @@ class EagerBuilder:
 
     def __init__(self, operations: dict[str, Any]) -> None:
         self.__dict__.update(operations)
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...

@@ -23,9 +23,10 @@ def _unary(name: str) -> Unary:
     op = OPERATIONS[name]
 
     def function(x: Tensor, /) -> Tensor:
-        return apply(op, x)  # type: ignore[no-any-return]
+        return apply(op, x)
 
-    return _named(function, op)
+    _name(function, op)
+    return function
 
 
 def _binary(name: str) -> Binary:
@@ -33,15 +34,15 @@ def _binary(name: str) -> Binary:
     op = OPERATIONS[name]
 
     def function(x1: Any, x2: Any, /) -> Tensor:
-        return apply(op, x1, x2)  # type: ignore[no-any-return]
+        return apply(op, x1, x2)
 
-    return _named(function, op)
+    _name(function, op)
+    return function
 
 
-def _named(function: Any, op: OpDef) -> Any:
+def _name(function: Any, op: OpDef) -> None:
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = op.doc
-    return function
 
 
 abs = _unary("abs")
@@ -123,17 +124,32 @@ def _floating(x: Any) -> Any:
 
 def divide(x1: Any, x2: Any, /) -> Tensor:
     """x1 / x2, always floating: integers are converted to float32 first."""
-    return apply(_divide, _floating(x1), _floating(x2))  # type: ignore[no-any-return]
+    return apply(_divide, _floating(x1), _floating(x2))
 
 
 def positive(x: Tensor, /) -> Tensor:
     """+x: a new tensor with the same numbers."""
-    return apply(_identity, x)  # type: ignore[no-any-return]
+    return apply(_identity, x)
+
+
+def conj(x: Tensor, /) -> Tensor:
+    """Complex conjugate: x itself as a new tensor, since every dtype here is real."""
+    return apply(_identity, x)
+
+
+def real(x: Tensor, /) -> Tensor:
+    """Real part: x itself as a new tensor, since every dtype here is real."""
+    return apply(_identity, x)
+
+
+def imag(x: Tensor, /) -> Tensor:
+    """Imaginary part: zeros, since every dtype here is real."""
+    return where(equal(x, x), 0, 0).astype(x.dtype)
 
 
 def reciprocal(x: Tensor, /) -> Tensor:
     """1 / x."""
-    return apply(_divide, 1.0, x)  # type: ignore[no-any-return]
+    return apply(_divide, 1.0, x)
 
 
 def square(x: Tensor, /) -> Tensor:
@@ -154,7 +170,7 @@ def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
     if x1.__class__ in NUMBERS and x2.__class__ in NUMBERS:
         zeros = apply(_astype, logical_and(condition, False), dtype=_number_dtype(x1, x2))
         x1 = add(zeros, x1) if zeros.dtype is not dtypes.bool_ else logical_or(zeros, x1)
-    return apply(_where, condition, x1, x2)  # type: ignore[no-any-return]
+    return apply(_where, condition, x1, x2)
 
 
 def _number_dtype(*values: Any) -> dtypes.DType:

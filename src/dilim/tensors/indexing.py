@@ -51,7 +51,7 @@ def take(x: Tensor, indices: Any, /, *, axis: int | None = None) -> Tensor:
             raise ShapeError(f"take: axis is needed for a tensor of shape {x.shape}")
         axis = 0
     place = shapes.normalize_axis("take", axis, len(x.shape))
-    return apply(_take, x, indices, axis=place)  # type: ignore[no-any-return]
+    return apply(_take, x, indices, axis=place)
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
@@ -73,7 +73,7 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
             outer = shapes.broadcast("take_along_axis", outer_x, outer_i)
             x = _stretched(x, outer, place)
             indices = _stretched(indices, outer, place)
-    return apply(_take_along, x, indices, axis=place)  # type: ignore[no-any-return]
+    return apply(_take_along, x, indices, axis=place)
 
 
 def _stretched(x: Any, outer: Shape, axis: int) -> Any:

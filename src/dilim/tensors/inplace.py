@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dilim.tensors.tensor import Tensor
 
 
-def update(x: Any, function: Callable[[Any, Any], Tensor], other: Any) -> Any:
+def update(x: Any, function: Callable[[Any, Any], Tensor], other: Any) -> Tensor:
     """``x = function(x, other)`` into x's own memory; returns x."""
     check_writable("in-place update", x, other)
     result = function(x._alias() if x.requires_grad else x, other)
@@ -31,7 +31,7 @@ def update(x: Any, function: Callable[[Any, Any], Tensor], other: Any) -> Any:
     return replace(x, result)
 
 
-def replace(x: Any, result: Any) -> Any:
+def replace(x: Any, result: Any) -> Tensor:
     """Copy the numbers and the place on the tape of ``result`` into ``x``; returns x."""
     device = common_side(x, result)
     device.write(x._on(device), result._on(device))
@@ -41,7 +41,7 @@ def replace(x: Any, result: Any) -> Any:
         node.version = x._storage.version
         x._node = node
         x.requires_grad = True
-    return x
+    return x  # type: ignore[no-any-return]
 
 
 def common_side(x: Any, value: Any) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import sys
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from dilim.tensors import transfer
 
 if TYPE_CHECKING:
     from dilim.tensors.tensor import Tensor
+
+API_VERSIONS: Final = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+"""Versions of the array API standard whose names and meanings hold here."""
 
 
 def numpy_of(x: Any, copy: bool = False) -> np.ndarray:
@@ -36,6 +40,19 @@ class Interchange:
         dtype: dtypes.DType
         requires_grad: bool
         _data: Any
+
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
+        """The module whose functions take tensors, for code written against the array API.
+
+        Raises:
+            ValueError: a version of the standard was asked for that is not known here.
+        """
+        if api_version is not None and api_version not in API_VERSIONS:
+            raise ValueError(
+                f"__array_namespace__: expected api_version among {', '.join(API_VERSIONS)}, "
+                f"received {api_version!r}"
+            )
+        return sys.modules["dilim"]
 
     def numpy(self, *, copy: bool = False) -> np.ndarray:
         """The numbers as a NumPy array.

@@ -39,7 +39,7 @@ def matmul(x1: Any, x2: Any, /) -> Tensor:
             raise ShapeError(f"matmul: expected at least one dimension, received {_described(x)}")
     first, second = len(x1.shape) == 1, len(x2.shape) == 1
     if not first and not second:
-        return apply(_matmul, x1, x2)  # type: ignore[no-any-return]
+        return apply(_matmul, x1, x2)
     if first:
         x1 = apply(_reshape, x1, shape=(1, *x1.shape))
     if second:
@@ -48,7 +48,7 @@ def matmul(x1: Any, x2: Any, /) -> Tensor:
     shape = result.shape[:-2]
     shape += () if first else (result.shape[-2],)
     shape += () if second else (result.shape[-1],)
-    return apply(_reshape, result, shape=shape)  # type: ignore[no-any-return]
+    return apply(_reshape, result, shape=shape)
 
 
 def _described(x: Any) -> str:
@@ -76,7 +76,7 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
         )
     product = multiply(x1, x2)
     where = len(product.shape) + axis
-    return apply(_sum, product, axis=(where,), keepdims=False)  # type: ignore[no-any-return]
+    return apply(_sum, product, axis=(where,), keepdims=False)
 
 
 def tensordot(
@@ -111,7 +111,7 @@ def tensordot(
     b = apply(_permute, x2, order=(*right, *free2))
     a = apply(_reshape, a, shape=(math.prod(outer1), inner))
     b = apply(_reshape, b, shape=(inner, math.prod(outer2)))
-    return apply(_reshape, apply(_matmul, a, b), shape=outer1 + outer2)  # type: ignore[no-any-return]
+    return apply(_reshape, apply(_matmul, a, b), shape=outer1 + outer2)
 
 
 def _paired_axes(x1: Tensor, x2: Tensor, axes: Any) -> tuple[list[int], list[int]]:

@@ -56,18 +56,18 @@ def reshape(x: Tensor, /, shape: int | Sequence[int], *, copy: bool | None = Non
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     wanted = shapes.resolve_reshape("reshape", x.shape, sizes)
     if copy:
-        return apply(_reshape, astype(x, x.dtype), shape=wanted)  # type: ignore[no-any-return]
+        return apply(_reshape, astype(x, x.dtype), shape=wanted)
     result = apply(_reshape, x, shape=wanted)
     if copy is False and result.size and result._storage is not x._storage:
         raise ShapeError(f"reshape: strides {x.strides} of shape {x.shape} need a copy here")
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
     """Axes in another order: out.shape[k] = x.shape[axes[k]]."""
     rank = len(x.shape)
     order = tuple(shapes.normalize_axis("permute_dims", axis, rank) for axis in axes)
-    return apply(_permute, x, order=order)  # type: ignore[no-any-return]
+    return apply(_permute, x, order=order)
 
 
 def transpose(x: Tensor, /, axis1: int, axis2: int) -> Tensor:
@@ -76,7 +76,7 @@ def transpose(x: Tensor, /, axis1: int, axis2: int) -> Tensor:
     a = shapes.normalize_axis("transpose", axis1, len(order))
     b = shapes.normalize_axis("transpose", axis2, len(order))
     order[a], order[b] = order[b], order[a]
-    return apply(_permute, x, order=tuple(order))  # type: ignore[no-any-return]
+    return apply(_permute, x, order=tuple(order))
 
 
 def moveaxis(x: Tensor, source: int | Sequence[int], destination: int | Sequence[int], /) -> Tensor:
@@ -100,7 +100,7 @@ def broadcast_to(x: Tensor, /, shape: Sequence[int]) -> Tensor:
     Raises:
         ShapeError: x does not broadcast to it.
     """
-    return apply(_expand, x, shape=tuple(shape))  # type: ignore[no-any-return]
+    return apply(_expand, x, shape=tuple(shape))
 
 
 def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
@@ -123,7 +123,7 @@ def expand_dims(x: Tensor, /, axis: int | Sequence[int] = 0) -> Tensor:
     places = set(shapes.normalize_axes("expand_dims", axes, rank))
     sizes = iter(x.shape)
     shape = tuple(1 if a in places else next(sizes) for a in range(rank))
-    return apply(_reshape, x, shape=shape)  # type: ignore[no-any-return]
+    return apply(_reshape, x, shape=shape)
 
 
 def squeeze(x: Tensor, /, axis: int | Sequence[int] | None = None) -> Tensor:
@@ -140,22 +140,22 @@ def squeeze(x: Tensor, /, axis: int | Sequence[int] | None = None) -> Tensor:
         if x.shape[a] != 1:
             raise ShapeError(f"squeeze: axis {a} of shape {x.shape} has size {x.shape[a]}, not 1")
     shape = tuple(size for a, size in enumerate(x.shape) if a not in axes)
-    return apply(_reshape, x, shape=shape)  # type: ignore[no-any-return]
+    return apply(_reshape, x, shape=shape)
 
 
 def flatten(x: Tensor, /, start_axis: int = 0) -> Tensor:
     """Axes from ``start_axis`` on joined into one (row-major)."""
     if not x.shape:
-        return apply(_reshape, x, shape=(1,))  # type: ignore[no-any-return]
+        return apply(_reshape, x, shape=(1,))
     start = shapes.normalize_axis("flatten", start_axis, len(x.shape))
     shape = (*x.shape[:start], shapes.size_of(x.shape[start:]))
-    return apply(_reshape, x, shape=shape)  # type: ignore[no-any-return]
+    return apply(_reshape, x, shape=shape)
 
 
 def flip(x: Tensor, /, *, axis: int | Sequence[int] | None = None) -> Tensor:
     """Elements in reverse order along axes; all of them for None. A view."""
     axes = shapes.normalize_axes("flip", axis, len(x.shape))
-    return apply(_flip, x, axis=axes)  # type: ignore[no-any-return]
+    return apply(_flip, x, axis=axes)
 
 
 def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
@@ -171,7 +171,7 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
         tensors = [flatten(x) for x in tensors]
         axis = 0
     place = shapes.normalize_axis("concat", axis, len(tensors[0].shape))
-    return apply(_concat, *tensors, axis=place)  # type: ignore[no-any-return]
+    return apply(_concat, *tensors, axis=place)
 
 
 def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
@@ -192,7 +192,8 @@ def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
     return concat([expand_dims(x, place) for x in tensors], axis=place)
 
 
-def _along(x: Tensor, axis: int, start: int, count: int) -> Any:
+def along(x: Tensor, axis: int, start: int, count: int) -> Any:
+    """A view of ``count`` elements from ``start`` on along one (normalized) axis."""
     spans = tuple((start, count, 1) if a == axis else (0, n, 1) for a, n in enumerate(x.shape))
     return apply(_slice, x, index=spans)
 
@@ -200,7 +201,7 @@ def _along(x: Tensor, axis: int, start: int, count: int) -> Any:
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """Views of x at each position along an axis, without that axis."""
     place = shapes.normalize_axis("unstack", axis, len(x.shape))
-    return tuple(squeeze(_along(x, place, i, 1), place) for i in range(x.shape[place]))
+    return tuple(squeeze(along(x, place, i, 1), place) for i in range(x.shape[place]))
 
 
 def split(x: Tensor, /, sizes: int | Sequence[int], *, axis: int = 0) -> tuple[Tensor, ...]:
@@ -223,7 +224,7 @@ def split(x: Tensor, /, sizes: int | Sequence[int], *, axis: int = 0) -> tuple[T
     if sum(parts) != total:
         raise ShapeError(f"split: sizes {parts} do not add up to {total}, the size of axis {place}")
     starts = [sum(parts[:i]) for i in range(len(parts))]
-    return tuple(_along(x, place, s, n) for s, n in zip(starts, parts, strict=True))
+    return tuple(along(x, place, s, n) for s, n in zip(starts, parts, strict=True))
 
 
 def roll(
@@ -244,9 +245,9 @@ def roll(
         size = x.shape[place]
         if size and amount % size:
             cut = size - amount % size
-            tail = _along(result, place, cut, size - cut)
-            result = concat([tail, _along(result, place, 0, cut)], axis=place)
-    return result  # type: ignore[no-any-return]
+            tail = along(result, place, cut, size - cut)
+            result = concat([tail, along(result, place, 0, cut)], axis=place)
+    return result
 
 
 def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> Tensor:
@@ -271,7 +272,7 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
         raise ShapeError(f"repeat: expected {size} counts >= 0, received {counts}")
     positions = [i for i, count in enumerate(counts) for _ in range(count)]
     from_positions = type(x)(positions, dtype=dtypes.INDEX)
-    return apply(OPERATIONS["take"], x, from_positions, axis=place)  # type: ignore[no-any-return]
+    return apply(OPERATIONS["take"], x, from_positions, axis=place)
 
 
 def tile(x: Tensor, repetitions: Sequence[int], /) -> Tensor:
@@ -284,7 +285,7 @@ def tile(x: Tensor, repetitions: Sequence[int], /) -> Tensor:
     wide = tuple(size for n, m in zip(counts, shape, strict=True) for size in (n, m))
     final = tuple(n * m for n, m in zip(counts, shape, strict=True))
     blocks = apply(_expand, apply(_reshape, x, shape=paired), shape=wide)
-    return apply(_reshape, blocks, shape=final)  # type: ignore[no-any-return]
+    return apply(_reshape, blocks, shape=final)
 
 
 def pad(x: Tensor, /, widths: Sequence[tuple[int, int]], *, value: float = 0.0) -> Tensor:
@@ -301,7 +302,7 @@ def pad(x: Tensor, /, widths: Sequence[tuple[int, int]], *, value: float = 0.0) 
     spans = tuple((a, n, 1) for (a, _), n in zip(widths, x.shape, strict=True))
     fill: Any = value if x.dtype.is_floating else x.dtype.numpy.type(value).item()
     base = type(x)._from_array(OPERATIONS["full"].reference(shape=shape, value=fill, dtype=x.dtype))
-    return apply(OPERATIONS["slice_update"], base, x, index=spans)  # type: ignore[no-any-return]
+    return apply(OPERATIONS["slice_update"], base, x, index=spans)
 
 
 def _diagonal_part(x: Tensor, k: int, lower: bool) -> Tensor:
@@ -314,7 +315,7 @@ def _diagonal_part(x: Tensor, k: int, lower: bool) -> Tensor:
         keep = [[column - row >= k for column in range(columns)] for row in range(rows)]
     mask = reshape(type(x)(keep, dtype=dtypes.bool_), (rows, columns))
     zero: Any = 0.0 if x.dtype.is_floating else False if x.dtype is dtypes.bool_ else 0
-    return apply(OPERATIONS["where"], mask, x, zero)  # type: ignore[no-any-return]
+    return apply(OPERATIONS["where"], mask, x, zero)
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:

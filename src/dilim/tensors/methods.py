@@ -209,19 +209,19 @@ class Methods:
 
     def add_(self, other: Any) -> Tensor:
         """x += other; returns x."""
-        return inplace.update(self, e.add, other)  # type: ignore[no-any-return]
+        return inplace.update(self, e.add, other)
 
     def sub_(self, other: Any) -> Tensor:
         """x -= other; returns x."""
-        return inplace.update(self, e.subtract, other)  # type: ignore[no-any-return]
+        return inplace.update(self, e.subtract, other)
 
     def mul_(self, other: Any) -> Tensor:
         """x *= other; returns x."""
-        return inplace.update(self, e.multiply, other)  # type: ignore[no-any-return]
+        return inplace.update(self, e.multiply, other)
 
     def div_(self, other: Any) -> Tensor:
         """x /= other; returns x."""
-        return inplace.update(self, e.divide, other)  # type: ignore[no-any-return]
+        return inplace.update(self, e.divide, other)
 
     def copy_(self, other: Any) -> Tensor:
         """x[...] = other; returns x."""

@@ -140,7 +140,7 @@ class Generator:
             positions = self.integers(0, max(count, 1), sizes)
         else:
             positions = self.permutation(count)[:wanted].reshape(sizes)
-        return apply(OPERATIONS["take"], pool, positions, axis=0)  # type: ignore[no-any-return]
+        return apply(OPERATIONS["take"], pool, positions, axis=0)
 
     def categorical(self, logits: Tensor, *, axis: int = -1) -> Tensor:
         """One category per row, with probabilities softmax(logits).

@@ -22,12 +22,12 @@ _astype: Final = OPERATIONS["astype"]
 _reshape: Final = OPERATIONS["reshape"]
 
 
-def _reduce(name: str, x: Tensor, axis: Axes, keepdims: bool) -> Any:
+def _reduce(name: str, x: Tensor, axis: Axes, keepdims: bool) -> Tensor:
     axes = shapes.normalize_axes(name, axis, len(x.shape))
     return apply(OPERATIONS[name], x, axis=axes, keepdims=keepdims)
 
 
-def _widened(x: Any, dtype: DType | str | None) -> Any:
+def widened(x: Any, dtype: DType | str | None) -> Any:
     """Integers in 64 bits, as the standard asks of sums and products."""
     if dtype is not None:
         target = dtypes.as_dtype(dtype)
@@ -51,34 +51,34 @@ def sum(
         dtype: dtype to sum in; by default that of x, 64 bits wide for integers.
         keepdims: keep reduced axes with size 1.
     """
-    return _reduce("sum", _widened(x, dtype), axis, keepdims)  # type: ignore[no-any-return]
+    return _reduce("sum", widened(x, dtype), axis, keepdims)
 
 
 def prod(
     x: Tensor, /, *, axis: Axes = None, dtype: DType | str | None = None, keepdims: bool = False
 ) -> Tensor:
     """Product of elements over axes; arguments as for `sum`."""
-    return _reduce("prod", _widened(x, dtype), axis, keepdims)  # type: ignore[no-any-return]
+    return _reduce("prod", widened(x, dtype), axis, keepdims)
 
 
 def max(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Largest element over axes; NaN if there is one; a tie shares the gradient equally."""
-    return _reduce("max", x, axis, keepdims)  # type: ignore[no-any-return]
+    return _reduce("max", x, axis, keepdims)
 
 
 def min(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Smallest element over axes; NaN if there is one; a tie shares the gradient equally."""
-    return _reduce("min", x, axis, keepdims)  # type: ignore[no-any-return]
+    return _reduce("min", x, axis, keepdims)
 
 
 def any(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """True where some element over axes is not zero."""
-    return _reduce("any", _truth(x), axis, keepdims)  # type: ignore[no-any-return]
+    return _reduce("any", _truth(x), axis, keepdims)
 
 
 def all(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """True where every element over axes is not zero."""
-    return _reduce("all", _truth(x), axis, keepdims)  # type: ignore[no-any-return]
+    return _reduce("all", _truth(x), axis, keepdims)
 
 
 def _truth(x: Any) -> Any:
@@ -92,12 +92,12 @@ def count_nonzero(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) ->
 
 def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Position of the first largest element (int64); in the flattened tensor for axis None."""
-    return _reduce("argmax", x, axis, keepdims)  # type: ignore[no-any-return]
+    return _reduce("argmax", x, axis, keepdims)
 
 
 def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Position of the first smallest element (int64); in the flattened tensor for axis None."""
-    return _reduce("argmin", x, axis, keepdims)  # type: ignore[no-any-return]
+    return _reduce("argmin", x, axis, keepdims)
 
 
 # --- statistics -----------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def logsumexp(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Ten
     if keepdims:
         return result
     axes = shapes.normalize_axes("logsumexp", axis, len(x.shape))
-    return apply(_reshape, result, shape=shapes.reduced(x.shape, axes, False))  # type: ignore[no-any-return]
+    return apply(_reshape, result, shape=shapes.reduced(x.shape, axes, False))
 
 
 def log_softmax(x: Tensor, /, *, axis: int = -1) -> Tensor:

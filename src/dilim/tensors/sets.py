@@ -14,7 +14,7 @@ from dilim.ops.table import OPERATIONS
 from dilim.tensors import elementwise as e
 from dilim.tensors.dispatch import NUMBERS, apply
 from dilim.tensors.manipulation import concat, flatten, reshape
-from dilim.tensors.reductions import count_nonzero
+from dilim.tensors.reductions import any, count_nonzero
 from dilim.tensors.sorting import argsort, searchsorted, sort
 
 if TYPE_CHECKING:
@@ -24,13 +24,12 @@ _nonzero: Final = OPERATIONS["nonzero"]
 _astype: Final = OPERATIONS["astype"]
 _take: Final = OPERATIONS["take"]
 _slice: Final = OPERATIONS["slice"]
-_add_along: Final = OPERATIONS["add_along_axis"]
 _cumulative_sum: Final = OPERATIONS["cumulative_sum"]
 
 
 def positions_of(mask: Tensor) -> Tensor:
     """Row-major positions (int64 vector) of the True elements of a bool tensor."""
-    return apply(_nonzero, mask, count=int(count_nonzero(mask)))  # type: ignore[no-any-return]
+    return apply(_nonzero, mask, count=int(count_nonzero(mask)))
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
@@ -93,13 +92,17 @@ class _Groups:
     def __init__(self, x: Tensor) -> None:
         self.flat: Any = flatten(x)
         self.order: Any = argsort(self.flat)
-        ordered = apply(_take, self.flat.detach(), self.order, axis=0)
         size = self.flat.shape[0]
-        left = apply(_slice, ordered, index=((0, max(size - 1, 0), 1),))
-        right = apply(_slice, ordered, index=((min(size, 1), max(size - 1, 0), 1),))
-        head = e.equal(*[apply(_slice, self.order, index=((0, min(size, 1), 1),))] * 2)
-        self.begins: Any = concat([head, e.not_equal(left, right)])
+        ordered = apply(_take, self.flat.detach(), self.order, axis=0)
+        rest = max(size - 1, 0)
+        before = apply(_slice, ordered, index=((0, rest, 1),))
+        after = apply(_slice, ordered, index=((size - rest, rest, 1),))
+        head = self._constant([True] * (size - rest), dtypes.bool_)
+        self.begins: Any = concat([head, e.not_equal(before, after)])
         self.first = positions_of(self.begins)
+
+    def _constant(self, values: list[Any], dtype: dtypes.DType) -> Any:
+        return type(self.flat)(values, dtype=dtype, device=self.flat.device)
 
     def indices(self) -> Any:
         return apply(_take, self.order, self.first, axis=0)
@@ -108,17 +111,14 @@ class _Groups:
         return apply(_take, self.flat, self.indices(), axis=0)
 
     def inverse(self, shape: shapes.Shape) -> Any:
-        numbers = apply(_astype, self.begins, dtype=dtypes.INDEX)
-        group = e.subtract(apply(_cumulative_sum, numbers, axis=0), 1)
-        nothing = e.multiply(self.order, 0)
-        return reshape(apply(_add_along, nothing, self.order, group, axis=0), shape)
+        begun = apply(_cumulative_sum, apply(_astype, self.begins, dtype=dtypes.INDEX), axis=0)
+        rank = argsort(self.order)
+        return reshape(apply(_take, e.subtract(begun, 1), rank, axis=0), shape)
 
     def counts(self) -> Any:
-        end = type(self.flat)([self.flat.shape[0]], dtype=dtypes.INDEX, device=self.flat.device)
-        bounds = concat([self.first, end])
-        count = self.first.shape[0]
-        upper = apply(_slice, bounds, index=((1, count, 1),))
-        return e.subtract(upper, self.first)
+        ends = concat([self.first, self._constant([self.flat.shape[0]], dtypes.INDEX)])
+        ends = apply(_slice, ends, index=((1, self.first.shape[0], 1),))
+        return e.subtract(ends, self.first)
 
 
 def unique_all(x: Tensor, /) -> UniqueAll:
@@ -153,7 +153,7 @@ def unique_inverse(x: Tensor, /) -> UniqueInverse:
 
 def unique_values(x: Tensor, /) -> Tensor:
     """The distinct elements of x in ascending order; see `unique_all`."""
-    return _Groups(x).values()  # type: ignore[no-any-return]
+    return _Groups(x).values()
 
 
 # --- membership -----------------------------------------------------------------------------
@@ -170,13 +170,13 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
     Raises:
         DtypeError: both are numbers, or the dtypes do not mix.
     """
-    tensor = x2 if x1.__class__ in NUMBERS else x1
-    if tensor.__class__ in NUMBERS:
-        raise DtypeError("isin: expected at least one tensor, received two Python numbers")
     if x2.__class__ in NUMBERS:
+        if x1.__class__ in NUMBERS:
+            raise DtypeError("isin: expected at least one tensor, received two Python numbers")
         return e.not_equal(x1, x2) if invert else e.equal(x1, x2)
     if x1.__class__ in NUMBERS:
-        x1 = type(x2)(x1, dtype=x2.dtype, device=x2.device)
+        hit = any(e.equal(x1, x2))
+        return e.logical_not(hit) if invert else hit
     known = sort(flatten(x2.detach()))
     count = known.shape[0]
     if count == 0:

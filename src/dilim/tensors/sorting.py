@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dilim import shapes
 from dilim.errors import ShapeError
 from dilim.ops.table import OPERATIONS
-from dilim.tensors.dispatch import NUMBERS, apply
+from dilim.tensors.dispatch import apply
 
 if TYPE_CHECKING:
     from dilim.tensors.tensor import Tensor
@@ -37,7 +37,7 @@ def argsort(
     if not x.shape:
         raise ShapeError("argsort: expected at least one dimension, received shape ()")
     place = shapes.normalize_axis("argsort", axis, len(x.shape))
-    return apply(_argsort, x, axis=place, descending=bool(descending))  # type: ignore[no-any-return]
+    return apply(_argsort, x, axis=place, descending=bool(descending))
 
 
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
@@ -46,7 +46,7 @@ def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool
     Arguments and order are those of `argsort`.
     """
     order = argsort(x, axis=axis, descending=descending, stable=stable)
-    return apply(_take_along, x, order, axis=axis % len(x.shape))  # type: ignore[no-any-return]
+    return apply(_take_along, x, order, axis=axis % len(x.shape))
 
 
 def searchsorted(
@@ -67,6 +67,4 @@ def searchsorted(
     """
     if sorter is not None:
         x1 = apply(_take, x1, sorter, axis=0)
-    if x2.__class__ in NUMBERS:
-        x2 = type(x1)(x2, dtype=x1.dtype, device=x1.device)
-    return apply(_searchsorted, x1, x2, side=side)  # type: ignore[no-any-return]
+    return apply(_searchsorted, x1, x2, side=side)

@@ -37,7 +37,7 @@ def to(x: Tensor, target: Device | DType | str, copy: bool) -> Tensor:
     """See `Tensor.to`."""
     if isinstance(target, DType) or target in {dtype.name for dtype in dtypes.ALL}:
         return x.astype(dtypes.as_dtype(target), copy=copy)
-    device = as_device(target)  # type: ignore[arg-type]
+    device = as_device(target)
     if device is x.device and not copy:
         return x
     return to_device(x, device=device)
