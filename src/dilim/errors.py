@@ -8,6 +8,9 @@
     ├── GradientError   (RuntimeError)  a derivative was asked for that cannot be right
     ├── NonFiniteError  (ValueError)    a NaN or infinity where none may be
     ├── DeviceError     (RuntimeError)  operands on different or unknown devices
+    ├── GraphError      (ValueError)    a graph is not well formed, or asked for what it lacks
+    ├── UnsupportedError (NotImplementedError)  a back end cannot run an operation
+    ├── StateError      (ValueError)    saved state does not fit what it is loaded into
     ├── FileFormatError (ValueError)    a saved file is short, damaged, foreign or newer
     ├── EnvironmentContractError (ValueError)  an environment breaks its contract
     └── ExpressionError (ValueError)    text that cannot be evaluated (`dilim.scalar`)
@@ -39,6 +42,18 @@ class NonFiniteError(DilimError, ValueError):
 
 class DeviceError(DilimError, RuntimeError):
     """A device is unknown, or operands live on different ones."""
+
+
+class StateError(DilimError, ValueError):
+    """Saved state does not fit the model or optimiser that it is loaded into."""
+
+
+class GraphError(DilimError, ValueError):
+    """A graph is not well formed, or a value of it was used where only numbers will do."""
+
+
+class UnsupportedError(DilimError, NotImplementedError):
+    """A back end has no way to run an operation."""
 
 
 class FileFormatError(DilimError, ValueError):

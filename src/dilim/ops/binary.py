@@ -97,11 +97,31 @@ divide = binary(
     wanted="floating",
     second=(0.3, 2.0),
 )
+
+
+def _floor_divide_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The floor of the exact quotient; of the IEEE quotient where an operand is infinite."""
+    result = np.floor_divide(x, y)
+    if result.dtype.kind == "f":
+        infinite = np.isinf(x) | np.isinf(y)
+        if infinite.any():
+            result = np.where(infinite, np.floor(np.divide(x, y)), result)
+    return result
+
+
+def _floor_divide_body(x: Expr, y: Expr) -> Expr:
+    if not x.dtype.is_floating:
+        return x // y
+    return select(
+        _finite(x), select(_finite(y), x // y, prim("floor", x / y)), prim("floor", x / y)
+    )
+
+
 floor_divide = binary(
     "floor_divide",
     "floor(x / y); an integer divided by 0 gives 0. Derivative 0.",
-    np.floor_divide,
-    lambda x, y: x // y,
+    _floor_divide_reference,
+    _floor_divide_body,
     (
         lambda b, g, out, x, y: b.full(shape=x.shape, value=0.0, dtype=x.dtype),
         lambda b, g, out, x, y: b.full(shape=y.shape, value=0.0, dtype=y.dtype),

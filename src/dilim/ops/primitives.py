@@ -81,8 +81,8 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
     "shift_left": Primitive(2, np.left_shift),
     "shift_right": Primitive(2, _logical_right_shift),
 }
-"""Name of each primitive -> its meaning. ``cast``, ``constant``, ``index`` and ``load`` are
-expression nodes of their own."""
+"""Name of each primitive -> its meaning. ``bitcast``, ``cast``, ``constant``, ``index`` and ``load``
+are expression nodes of their own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,7 +93,7 @@ class Expr:
         op: a key of `PRIMITIVES`, or ``"constant"`` (``value`` is the number), ``"index"``
             (``value`` is the number of the loop axis), ``"load"`` (``value`` is the number of the
             input, ``args`` its index expressions, preceded by a guard when ``guarded``),
-            ``"cast"``.
+            ``"cast"``, ``"bitcast"``.
         args: the operands.
         dtype: dtype of the result.
         value: payload of leaves.
@@ -175,6 +175,13 @@ def prim(name: str, *args: Expr | float) -> Expr:
 def cast(x: Expr, dtype: DType) -> Expr:
     """Convert to ``dtype``; nothing where it is that already."""
     return x if x.dtype is dtype else Expr("cast", (x,), dtype)
+
+
+def bitcast(x: Expr, dtype: DType) -> Expr:
+    """The same bits read as another dtype of the same size."""
+    if x.dtype.itemsize != dtype.itemsize:
+        raise TypeError(f"bitcast: {x.dtype.name} and {dtype.name} differ in size")
+    return Expr("bitcast", (x,), dtype)
 
 
 def loop_index(axis: int) -> Expr:

@@ -252,7 +252,7 @@ def one_hot(indices: Tensor, /, classes: int, *, dtype: DTypeLike = None) -> Ten
     return hits.astype(dtype or dtypes.DEFAULT_FLOAT)
 
 
-def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
+def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Coordinates of a grid from one vector per axis.
 
     Args:
@@ -272,7 +272,7 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
         reshape(x, tuple(x.size if a == axis else 1 for a in range(rank)))
         for x, axis in zip(arrays, order, strict=True)
     )
-    return [broadcast_to(x, sizes) for x in shaped]
+    return tuple(broadcast_to(x, sizes) for x in shaped)
 
 
 __all__ = [

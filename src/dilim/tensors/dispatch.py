@@ -64,14 +64,14 @@ def apply(op: OpDef, *inputs: Any, **params: Any) -> Tensor:
         data = np.asarray(data)
     result: Tensor = object.__new__(last.__class__)
     result._data = data
-    result.shape = shape
-    result.dtype = dtype
-    result.device = CPU
+    result._shape = shape
+    result._dtype = dtype
+    result._device = CPU
     result.grad = None
     result.name = None
     result._uid = 0
     result._node = None
-    result.requires_grad = False
+    result._requires_grad = False
     if op.is_view and np.may_share_memory(data, inputs[0]._data):
         result._storage = inputs[0]._storage
         result._is_view = True
@@ -111,7 +111,7 @@ def record(op: OpDef, inputs: tuple[Any, ...], params: dict[str, Any], result: T
             edges.append(node)
     node = Node(op, inputs, params, tuple(edges), tuple(versions), result._storage.version)
     result._node = node
-    result.requires_grad = True
+    result._requires_grad = True
 
 
 def _with_numbers(

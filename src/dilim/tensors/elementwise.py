@@ -117,7 +117,7 @@ _astype: Final = OPERATIONS["astype"]
 
 def _floating(x: Any) -> Any:
     """Integers and bools as float32; floats and Python numbers as they are."""
-    if x.__class__ in NUMBERS:
+    if isinstance(x, (int, float)):
         return float(x)
     return x if x.dtype.is_floating else apply(_astype, x, dtype=dtypes.DEFAULT_FLOAT)
 

@@ -40,7 +40,7 @@ def replace(x: Any, result: Any) -> Tensor:
     if node is not None:
         node.version = x._storage.version
         x._node = node
-        x.requires_grad = True
+        x._requires_grad = True
     return x  # type: ignore[no-any-return]
 
 

@@ -69,11 +69,31 @@ class Interchange:
             return array.astype(dtype)
         return np.array(array) if copy else array
 
-    def __dlpack__(self, **options: Any) -> Any:
-        """A DLPack capsule of the memory; read-only while gradients are recorded for it."""
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A DLPack capsule of the memory; read-only while gradients are recorded for it.
+
+        Raises:
+            DeviceError: the tensor is not on the CPU.
+            BufferError: the consumer asks for what cannot be, or knows no read-only memory.
+        """
         self._need_cpu("__dlpack__")
+        readonly = self.requires_grad or not self._data.flags.writeable
+        if readonly and not copy and (max_version is None or max_version < (1, 0)):
+            raise BufferError(
+                "__dlpack__: this memory is read-only (it is shared or has a gradient to come), "
+                "and the consumer's DLPack is too old to be told; export x.clone() or x.detach()"
+            )
         array = numpy_of(self) if self.requires_grad else self._data
-        return array.__dlpack__(**options)
+        return array.__dlpack__(
+            stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
+        )
 
     def __dlpack_device__(self) -> tuple[Any, int]:
         self._need_cpu("__dlpack_device__")

@@ -103,12 +103,10 @@ def broadcast_to(x: Tensor, /, shape: Sequence[int]) -> Tensor:
     return apply(_expand, x, shape=tuple(shape))
 
 
-def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
+def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
     """All tensors stretched to their common shape."""
-    if not arrays:
-        return []
-    shape = shapes.broadcast("broadcast_arrays", *(x.shape for x in arrays))
-    return [broadcast_to(x, shape) for x in arrays]
+    shape = broadcast_shapes(*(x.shape for x in arrays))
+    return tuple(broadcast_to(x, shape) for x in arrays)
 
 
 def broadcast_shapes(*args: Shape) -> Shape:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim import dtypes, shapes
@@ -116,15 +117,12 @@ def _count(operation: str, x: Tensor, axis: Axes) -> int:
 
 
 def mean(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Arithmetic mean over axes.
+    """Arithmetic mean over axes; NaN where there are no elements.
 
     Raises:
-        ShapeError: there are no elements to average.
         DtypeError: the dtype is not floating.
     """
     count = _count("mean", x, axis)
-    if count == 0:
-        raise ShapeError(f"mean: a tensor of shape {x.shape} has no elements to average")
     return e.divide(sum(x, axis=axis, keepdims=keepdims), float(count))
 
 
@@ -139,18 +137,16 @@ def var(
         correction: 0 for a population, 1 for a sample.
         keepdims: keep reduced axes with size 1.
 
+    Returns:
+        The variances; NaN where n - correction is not positive.
+
     Raises:
-        ShapeError: n - correction is not positive.
+        DtypeError: the dtype is not floating.
     """
-    count = _count("var", x, axis)
-    if count - correction <= 0:
-        raise ShapeError(
-            f"var: expected more than {correction} elements, received shape {x.shape} over "
-            f"axis {axis}"
-        )
+    freedom = _count("var", x, axis) - correction
     deviation = e.subtract(x, mean(x, axis=axis, keepdims=True))
     total = sum(e.multiply(deviation, deviation), axis=axis, keepdims=keepdims)
-    return e.divide(total, float(count - correction))
+    return e.divide(total, float(freedom) if freedom > 0 else math.nan)
 
 
 def _root_or_zero(x: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, Final, Self
 
 import numpy as np
@@ -56,16 +57,16 @@ class Tensor(Operators, Methods, Interchange):
     __slots__ = (
         "__weakref__",
         "_data",
+        "_device",
+        "_dtype",
         "_is_view",
         "_node",
+        "_requires_grad",
+        "_shape",
         "_storage",
         "_uid",
-        "device",
-        "dtype",
         "grad",
         "name",
-        "requires_grad",
-        "shape",
     )
 
     _data: Any
@@ -73,12 +74,24 @@ class Tensor(Operators, Methods, Interchange):
     _node: Node | None
     _is_view: bool
     _uid: int
-    shape: Shape
-    dtype: DType
-    device: Device
+    _shape: Shape
+    _dtype: DType
+    _device: Device
+    _requires_grad: bool
     grad: Tensor | None
-    requires_grad: bool
     name: str | None
+
+    # properties without a Python frame: these are read several times per operation
+    shape: Shape = property(attrgetter("_shape"), doc="Sizes, a tuple.")  # type: ignore[assignment]
+    dtype: DType = property(attrgetter("_dtype"), doc="Element type.")  # type: ignore[assignment]
+    device: Device = property(  # type: ignore[assignment]
+        attrgetter("_device"), doc="Where the tensor lives."
+    )
+    requires_grad: bool = property(  # type: ignore[assignment]
+        attrgetter("_requires_grad"),
+        lambda self, value: self.requires_grad_(value),
+        doc="Whether operations are recorded; see `requires_grad_`.",
+    )
 
     def __init__(
         self,
@@ -102,15 +115,15 @@ class Tensor(Operators, Methods, Interchange):
 
     def _fill(self, handle: Any, shape: Shape, dtype: DType, device: Device) -> None:
         self._data = handle
-        self.shape = shape
-        self.dtype = dtype
-        self.device = device
+        self._shape = shape
+        self._dtype = dtype
+        self._device = device
         self._storage = Storage(device, handle if device is CPU else handle.buffer)
         self._node = None
         self._is_view = False
         self._uid = 0
         self.grad = None
-        self.requires_grad = False
+        self._requires_grad = False
         self.name = None
 
     @classmethod
@@ -129,15 +142,15 @@ class Tensor(Operators, Methods, Interchange):
         """Another tensor over the same memory with the same place on the tape."""
         result = object.__new__(type(self))
         result._data = self._data
-        result.shape = self.shape
-        result.dtype = self.dtype
-        result.device = self.device
+        result._shape = self.shape
+        result._dtype = self.dtype
+        result._device = self.device
         result._storage = self._storage
         result._node = self._node
         result._is_view = True
         result._uid = 0
         result.grad = None
-        result.requires_grad = self.requires_grad
+        result._requires_grad = self.requires_grad
         result.name = self.name
         return result
 
@@ -265,14 +278,14 @@ class Tensor(Operators, Methods, Interchange):
             raise GradientError(
                 "requires_grad_: this tensor is the result of a recorded operation; use x.detach()"
             )
-        self.requires_grad = requires_grad
+        self._requires_grad = requires_grad
         return self
 
     def detach(self) -> Self:
         """The same memory as a leaf without gradient."""
         result = self._alias()
         result._node = None
-        result.requires_grad = False
+        result._requires_grad = False
         return result
 
     def zero_grad(self) -> None:
@@ -290,7 +303,7 @@ class Tensor(Operators, Methods, Interchange):
             transfer.mirror(result, self.device)
         elif self.device is not CPU:
             transfer.move(result, self.device)
-        result.requires_grad = self.requires_grad
+        result._requires_grad = self.requires_grad
         result.name = self.name
         memo[id(self)] = result
         if self.grad is not None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from dilim import dtypes, shapes
 from dilim.dtypes import DType
-from dilim.errors import DeviceError, GradientError
+from dilim.errors import DeviceError, DtypeError, GradientError
 from dilim.ops.build import unary_samples
 from dilim.ops.opdef import OpDef
 from dilim.runtime.devices import CPU, Device, MirroredStorage, Storage, as_device
@@ -75,12 +75,7 @@ def move(x: Tensor, device: Device) -> None:
     """See `Tensor.move_`."""
     if device is x.device:
         return
-    if x._node is not None:
-        raise GradientError("move_: this tensor is on the tape; use x.to(...), which is recorded")
-    if x._is_view or sys.getrefcount(x._storage) > 2:
-        raise DeviceError(
-            "move_: another tensor shares this memory, so it cannot be freed; use x.to(...)"
-        )
+    check_movable("move_", x)
     array = np.array(host(x), order="C")
     if device is CPU:
         x._data = array
@@ -89,7 +84,63 @@ def move(x: Tensor, device: Device) -> None:
         buffer = device.upload(array.reshape(-1))
         x._data = device.view(buffer, x.shape, shapes.row_major_strides(x.shape), 0)
         x._storage = Storage(device, buffer)
-    x.device = device
+    x._device = device
+
+
+def convert(x: Tensor, target: Device | DType | str) -> None:
+    """Move a leaf and its gradient to a device, or cast it if it is floating; in place.
+
+    Raises:
+        DtypeError: a dtype was given that is not floating.
+        DeviceError, GradientError: as `Tensor.move_`.
+    """
+    is_dtype = isinstance(target, DType) or target in {dtype.name for dtype in dtypes.ALL}
+    if is_dtype:
+        cast(x, dtypes.as_dtype(target))
+    else:
+        move(x, as_device(target))  # type: ignore[arg-type]
+    if x.grad is not None:
+        x.grad = to(x.grad, target, False)
+
+
+def cast(x: Tensor, dtype: DType) -> None:
+    """Convert a floating leaf to another floating dtype, in place; its memory is a new one.
+
+    Raises:
+        DtypeError: the dtype is not floating.
+        DeviceError, GradientError: as `move`.
+    """
+    if not dtype.is_floating:
+        raise DtypeError(f"cast: expected a floating dtype, received {dtype.name}")
+    if dtype is x.dtype or not x.dtype.is_floating:
+        return
+    check_movable("cast", x)
+    array = np.array(host(x), dtype.numpy, order="C")
+    device, mirrored = x.device, isinstance(x._storage, MirroredStorage)
+    x._data, x._storage = array, Storage(CPU, array)
+    x._dtype, x._device = dtype, CPU
+    if mirrored:
+        mirror(x, device)
+    else:
+        move(x, device)
+
+
+def check_movable(operation: str, x: Tensor) -> None:
+    """Refuse to replace memory that something else looks at.
+
+    Raises:
+        GradientError: the tensor is the result of a recorded operation.
+        DeviceError: another tensor shares the memory.
+    """
+    if x._node is not None:
+        raise GradientError(
+            f"{operation}: this tensor is on the tape; use x.to(...), which is recorded"
+        )
+    # a storage is held by its tensor and, here, by the argument of getrefcount
+    if x._is_view or sys.getrefcount(x._storage) > 2:
+        raise DeviceError(
+            f"{operation}: another tensor shares this memory, so it cannot be freed; use x.to(...)"
+        )
 
 
 class Layout:
@@ -109,7 +160,7 @@ def mirror(x: Tensor, device: Device) -> None:
         raise DeviceError("mirrored: expected a device other than 'cpu' to mirror on")
     x._storage = MirroredStorage(device, x._data.reshape(-1))
     x._data = Layout(x.shape, shapes.row_major_strides(x.shape), 0)
-    x.device = device
+    x._device = device
 
 
 def mirrored_handle(x: Tensor, storage: MirroredStorage, device: Device) -> Any:

@@ -45,6 +45,8 @@ def _evaluate(expr: Expr, inputs: Arrays, indices: Arrays, memo: dict[int, Any])
         return _load(expr, inputs[expr.value], operands)
     if expr.op == "cast":
         return np.asarray(operands[0]).astype(expr.dtype.numpy)
+    if expr.op == "bitcast":
+        return np.asarray(operands[0]).view(expr.dtype.numpy)
     result = np.asarray(PRIMITIVES[expr.op].compute(*operands))
     if result.dtype != expr.dtype.numpy:
         raise TypeError(

@@ -1,0 +1,98 @@
+"""Transcendental primitives written in exact ones, so that every back end gives the same bits.
+
+An expansion uses only what IEEE 754 and integer arithmetic fix: ``+ - * /``, comparison and choice,
+bit operations and `bitcast`. A back end that has those needs nothing else, and the interpreter can
+run an expansion too, which makes it the test of every back end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from dilim import dtypes
+from dilim.dtypes import DType
+from dilim.ops.primitives import Expr, bitcast, constant, select
+
+
+@dataclass(frozen=True, slots=True)
+class ExpConstants:
+    """What `exp` needs in one precision; ``tests/ops/fit_exp.py`` makes and checks the numbers.
+
+    Attributes:
+        bits: signed integer dtype of the same size.
+        mantissa: stored bits of the significand.
+        bias: of the exponent.
+        lowest: below this the result rounds to 0.
+        highest: above this the result is infinite.
+        log_two: log(2) as high + low; high times an exponent is exact.
+        quotient: ``(exp(r) - 1 - r) / r**2``, lowest power first.
+    """
+
+    bits: DType
+    mantissa: int
+    bias: int
+    lowest: float
+    highest: float
+    log_two: tuple[float, float]
+    quotient: tuple[float, ...]
+
+
+def _hex(numbers: str) -> tuple[float, ...]:
+    return tuple(float.fromhex(number) for number in numbers.split())
+
+
+EXP: Final = {
+    dtypes.float32: ExpConstants(
+        bits=dtypes.int32,
+        mantissa=23,
+        bias=127,
+        lowest=-104.0,
+        highest=89.0,
+        log_two=LOG32,
+        quotient=_hex(QUOTIENT32),
+    ),
+    dtypes.float64: ExpConstants(
+        bits=dtypes.int64,
+        mantissa=52,
+        bias=1023,
+        lowest=-746.0,
+        highest=710.0,
+        log_two=LOG64,
+        quotient=_hex(QUOTIENT64),
+    ),
+}
+LOG2_E: Final = 1.4426950408889634
+
+
+def exp(x: Expr) -> Expr:
+    """e ** x within one unit in the last place; denormal results are rounded right.
+
+    x = n log(2) + r with \\|r\\| <= log(2) / 2; then exp(x) = 2**n (1 + r + r**2 P(r)).
+
+    Two tricks. Adding 1.5 * 2**mantissa rounds to an integer and leaves it in the low bits. 2**n
+    is applied in two halves, so that each is a normal number where the result is not.
+    """
+    dtype, c = x.dtype, EXP[x.dtype]
+    x = select(x < c.lowest, c.lowest, select(x > c.highest, c.highest, x))
+    magic = constant(1.5 * 2.0**c.mantissa, dtype)
+    shifted = x * LOG2_E + magic
+    n = shifted - magic
+    high, low = c.log_two
+    r = x - n * high - n * low
+    p = constant(c.quotient[-1], dtype)
+    for coefficient in reversed(c.quotient[:-1]):
+        p = p * r + coefficient
+    power = bitcast(shifted, c.bits) - bitcast(magic, c.bits)
+    half = power >> 1
+    return (r * r * p + r + 1) * _power_of_two(half, c, dtype) * _power_of_two(power - half, c, dtype)
+
+
+def _power_of_two(n: Expr, c: ExpConstants, dtype: DType) -> Expr:
+    return bitcast((n + c.bias) << c.mantissa, dtype)
+
+
+EXPANSIONS: Final[Mapping[str, Callable[..., Expr]]] = MappingProxyType({"exp": exp})
+"""Name of a primitive -> from its operands to an expression of exact primitives."""

@@ -1,0 +1,312 @@
+"""A training run as a folder that can be looked at, killed and resumed.
+
+::
+
+    runs/cartpole-1/
+      config.json                what was asked for, and with which versions on which machine
+      metrics.jsonl              a line of JSON per finished episode; null for no number
+      curve.png                  returns over episodes
+      checkpoints/
+        episode-000125.safetensors   the last three
+        best.safetensors             that with the highest evaluation
+
+Every file but `metrics.jsonl` is written whole or not at all. Metrics are appended; a line that a
+killed process left unfinished is dropped when the run is opened again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final
+
+from dilim._version import __version__
+from dilim.errors import FileFormatError
+from dilim.runtime.files import Arrays, Header, load_arrays, save_arrays, write_atomic
+
+KIND: Final = "run checkpoint"
+KEPT_CHECKPOINTS: Final = 3
+
+_FORMAT: Final = 1
+_CONFIG: Final = "config.json"
+_METRICS: Final = "metrics.jsonl"
+_CHECKPOINTS: Final = "checkpoints"
+_BEST: Final = "best.safetensors"
+_PACKAGES: Final = ("numpy", "gymnasium", "safetensors")
+
+Metrics = dict[str, Any]
+"""One episode: `episode` (from 1), `steps` (all so far), `length` (steps), `return` (sum of
+rewards), `average` (running average of returns), `evaluation` (mean return or None), `seconds` (of
+training so far)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunConfig:
+    """What a run was asked to do.
+
+    Attributes:
+        environment: name in the registry of environments.
+        agent: name in the registry of agents.
+        seed: covers environment, network, sampling and evaluation.
+        episodes: the limit.
+        until: mean return of an evaluation at which training stops; None trains to the limit.
+        evaluate_every: episodes between two evaluations.
+        evaluation_episodes: fresh starts per evaluation.
+        options: the agent's own settings.
+    """
+
+    environment: str
+    agent: str
+    seed: int
+    episodes: int
+    until: float | None
+    evaluate_every: int
+    evaluation_episodes: int
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint that was read.
+
+    Attributes:
+        path: its file.
+        episode: finished episodes.
+        arrays: as they were saved.
+        header: as it was saved.
+        broken: newer files that could not be read, each with the reason.
+    """
+
+    path: Path
+    episode: int
+    arrays: Arrays
+    header: Header
+    broken: tuple[str, ...] = ()
+
+
+class Run:
+    """A run on disk.
+
+    Attributes:
+        folder: where it is.
+        config: what it was asked to do.
+    """
+
+    def __init__(self, folder: Path, config: RunConfig) -> None:
+        self.folder = folder
+        self.config = config
+
+    def __repr__(self) -> str:
+        return f"<run {self.name} in {self.folder}>"
+
+    @property
+    def name(self) -> str:
+        """The name of the folder."""
+        return self.folder.name
+
+    # --- beginning ----------------------------------------------------------------------------
+
+    @classmethod
+    def create(cls, folder: str | os.PathLike[str], config: RunConfig) -> Run:
+        """Makes the folder of a new run.
+
+        Args:
+            folder: must not exist; the folders above it are made.
+            config: what the run shall do.
+
+        Raises:
+            FileExistsError: there is something under this name; it is left as it is.
+            OSError: the folder cannot be made.
+        """
+        run = cls(Path(folder), config)
+        run.folder.mkdir(parents=True)
+        run._write_config({"created": datetime.now(UTC).isoformat(timespec="seconds")})
+        (run.folder / _CHECKPOINTS).mkdir()
+        (run.folder / _METRICS).touch()
+        return run
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> Run:
+        """Opens the folder of a run.
+
+        Raises:
+            FileNotFoundError: there is no run.
+            FileFormatError: its configuration is damaged or was written by a newer dilim.
+        """
+        path = Path(folder) / _CONFIG
+        try:
+            stored = json.loads(path.read_text(encoding="utf-8"))
+            if stored["format"] > _FORMAT:
+                raise FileFormatError(
+                    f"run: {path} has format {stored['format']}, this dilim reads up to {_FORMAT}; "
+                    "upgrade dilim"
+                )
+            settings = {entry.name: stored[entry.name] for entry in fields(RunConfig)}
+        except (ValueError, KeyError, TypeError) as error:
+            if isinstance(error, FileFormatError):
+                raise
+            raise FileFormatError(f"run: {path} is damaged: {error!r}") from error
+        return cls(Path(folder), RunConfig(**settings))
+
+    def change(self, **changes: Any) -> None:
+        """Replaces settings, in `config` and on disk: ``run.change(episodes=2000)``."""
+        stored = json.loads((self.folder / _CONFIG).read_text(encoding="utf-8"))
+        self.config = replace(self.config, **changes)
+        self._write_config({"created": stored.get("created")})
+
+    def _write_config(self, extra: Mapping[str, Any]) -> None:
+        versions = {name: metadata.version(name) for name in _PACKAGES}
+        stored = {
+            "format": _FORMAT,
+            **asdict(self.config),
+            **extra,
+            "versions": {"dilim": __version__, "python": platform.python_version(), **versions},
+            "platform": platform.platform(),
+        }
+        text = json.dumps(stored, indent=2, allow_nan=False) + "\n"
+        write_atomic(self.folder / _CONFIG, text.encode())
+
+    # --- metrics ------------------------------------------------------------------------------
+
+    def append(self, metrics: Metrics) -> None:
+        """Adds the line of one episode; a number that is not finite becomes null."""
+        clean = {
+            key: None if isinstance(value, float) and not math.isfinite(value) else value
+            for key, value in metrics.items()
+        }
+        with (self.folder / _METRICS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(clean) + "\n")
+
+    def _flush_metrics(self) -> None:
+        """On the disk before a checkpoint that counts on them."""
+        with (self.folder / _METRICS).open("a", encoding="utf-8") as file:
+            os.fsync(file.fileno())
+
+    def metrics(self) -> list[Metrics]:
+        """All finished episodes in order.
+
+        Raises:
+            FileFormatError: a line before the last is damaged.
+        """
+        return list(self._read_metrics())
+
+    def _read_metrics(self) -> Iterator[Metrics]:
+        path = self.folder / _METRICS
+        if not path.exists():
+            return
+        lines = path.read_text(encoding="utf-8").split("\n")
+        # What follows the last line break is empty, or what a killed process left unfinished.
+        for number, line in enumerate(lines[:-1], 1):
+            try:
+                metrics = json.loads(line)
+                metrics["episode"] += 0
+            except (ValueError, TypeError, KeyError) as error:
+                raise FileFormatError(f"run: {path}, line {number} is damaged: {error}") from error
+            yield metrics
+
+    def keep_metrics(self, episode: int) -> None:
+        """Drops what came after an episode, and an unfinished last line."""
+        lines = [json.dumps(line) for line in self._read_metrics() if line["episode"] <= episode]
+        write_atomic(self.folder / _METRICS, "".join(f"{line}\n" for line in lines).encode())
+
+    def write_picture(self, png: bytes) -> Path:
+        """Writes `curve.png`; returns its path."""
+        path = self.folder / "curve.png"
+        write_atomic(path, png)
+        return path
+
+    # --- checkpoints --------------------------------------------------------------------------
+
+    def save_checkpoint(
+        self, episode: int, arrays: Arrays, header: Mapping[str, Any], *, best: bool = False
+    ) -> Path:
+        """Writes a checkpoint, and then removes all but the last three.
+
+        Args:
+            episode: finished episodes.
+            arrays: see `dilim.runtime.files.save_arrays`.
+            header: plain JSON.
+            best: also keep it as the best.
+
+        Returns:
+            The path of the new file.
+        """
+        folder = self.folder / _CHECKPOINTS
+        path = folder / f"episode-{episode:06d}.safetensors"
+        described = {**header, "kind": KIND, "episode": episode}
+        self._flush_metrics()
+        if best:
+            save_arrays(folder / _BEST, arrays, described)
+        save_arrays(path, arrays, described)
+        for old in self.checkpoints()[KEPT_CHECKPOINTS:]:
+            old.unlink(missing_ok=True)
+        return path
+
+    def checkpoints(self) -> list[Path]:
+        """The files of checkpoints but the best, the latest first."""
+        folder = self.folder / _CHECKPOINTS
+        # By number: a million episodes need a seventh digit.
+        return sorted(
+            folder.glob("episode-*.safetensors"), key=lambda path: (len(path.name), path.name)
+        )[::-1]
+
+    def latest(self) -> Checkpoint | None:
+        """The latest checkpoint that can be read; None if there is no file at all.
+
+        Raises:
+            FileFormatError: there are files, and none can be read.
+        """
+        return self._first_readable(self.checkpoints())
+
+    def best(self) -> Checkpoint | None:
+        """The checkpoint with the highest evaluation, or the latest where there is none.
+
+        Raises:
+            FileFormatError: there are files, and none can be read.
+        """
+        best = self.folder / _CHECKPOINTS / _BEST
+        return self._first_readable([*([best] if best.exists() else []), *self.checkpoints()])
+
+    def _first_readable(self, paths: list[Path]) -> Checkpoint | None:
+        broken: list[str] = []
+        for path in paths:
+            try:
+                arrays, header = load_arrays(path, KIND)
+                return Checkpoint(path, int(header["episode"]), arrays, header, tuple(broken))
+            except (FileFormatError, OSError, KeyError) as error:
+                broken.append(str(error))
+        if broken:
+            raise FileFormatError(
+                f"run {self.name}: no checkpoint can be read: {'; '.join(broken)}"
+            )
+        return None
+
+
+def find_runs(folder: str | os.PathLike[str]) -> list[Path]:
+    """The folders of runs inside `folder`, that changed last first."""
+    configs = Path(folder).glob(f"*/{_CONFIG}")
+    return [
+        path.parent
+        for path in sorted(configs, key=lambda path: _last_change(path.parent), reverse=True)
+    ]
+
+
+def _last_change(folder: Path) -> float:
+    return max(
+        path.stat().st_mtime for path in (folder / _METRICS, folder / _CONFIG) if path.exists()
+    )
+
+
+def free_name(folder: str | os.PathLike[str], stem: str) -> str:
+    """``stem-1``, or the first such name that is not taken in `folder`."""
+    number = 1
+    while (Path(folder) / f"{stem}-{number}").exists():
+        number += 1
+    return f"{stem}-{number}"
