@@ -4,6 +4,7 @@
 
     DilimError
     ├── ShapeError      (ValueError)    shapes do not fit the operation
+    │   └── AxisError   (IndexError)    the tensor has no such axis
     ├── DtypeError      (TypeError)     dtypes do not fit the operation
     ├── GradientError   (RuntimeError)  a derivative was asked for that cannot be right
     ├── NonFiniteError  (ValueError)    a NaN or infinity where none may be
@@ -26,6 +27,10 @@ class DilimError(Exception):
 
 class ShapeError(DilimError, ValueError):
     """Shapes, axes or sizes do not fit the operation."""
+
+
+class AxisError(ShapeError, IndexError):
+    """The tensor has no such axis."""
 
 
 class DtypeError(DilimError, TypeError):

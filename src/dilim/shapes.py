@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from operator import index
 
-from dilim.errors import ShapeError
+from dilim.errors import AxisError, ShapeError
 
 Shape = tuple[int, ...]
 
@@ -46,11 +46,11 @@ def normalize_axis(operation: str, axis: int, rank: int) -> int:
     """``axis`` as a number from 0 to rank - 1; negative ones count from the end.
 
     Raises:
-        ShapeError: there is no such axis.
+        AxisError: there is no such axis.
     """
     number = index(axis)
     if not -rank <= number < rank:
-        raise ShapeError(
+        raise AxisError(
             f"{operation}: axis {number} is out of range for a tensor of {rank} dimensions"
         )
     return number + rank if number < 0 else number

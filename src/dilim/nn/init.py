@@ -169,11 +169,11 @@ INITIALIZERS: Final[dict[str, Initializer]] = {
 def weight_and_bias(
     init: str | Initializer,
     shape: Shape,
-    fans: Fans,
+    bias_size: int,
     generator: Generator | None,
     dtype: DType | str,
 ) -> tuple[Tensor, Tensor]:
-    """A weight of ``shape`` and a bias of ``fans.outputs`` elements, both requiring gradients.
+    """A layer's weight and bias, both requiring gradients.
 
     The bias is drawn as the weight for "fan_in", and 0 for all others.
 
@@ -181,9 +181,9 @@ def weight_and_bias(
         ValueError: there is no initialiser of that name.
     """
     make = init if callable(init) else INITIALIZERS[known("init", init, INITIALIZERS)]
+    fans = fans_of(shape)
     weight = make(shape, fans, generator, dtype)
-    size = shape[1] if len(shape) == 2 else shape[0]
-    bias = (fan_in if make is fan_in else all_zeros)((size,), fans, generator, dtype)
+    bias = (fan_in if make is fan_in else all_zeros)((bias_size,), fans, generator, dtype)
     return weight.requires_grad_(), bias.requires_grad_()
 
 

@@ -200,8 +200,11 @@ class Module:
     @property
     def label(self) -> str:
         """How errors call this module: its `repr`, with its name where it has one."""
-        text = repr(self) if "\n" not in repr(self) else type(self).__name__
-        return f"{text} named {self.name!r}" if self.name else text
+        return f"{self._title()} named {self.name!r}" if self.name else self._title()
+
+    def _title(self) -> str:
+        text = repr(self)
+        return type(self).__name__ if "\n" in text else text
 
     def __repr__(self) -> str:
         children = [
@@ -235,7 +238,7 @@ class Module:
             finally:
                 for module, training in modes:
                     module.training = training
-        rows = [(path, x.label, shapes.get(id(x)), _own_parameters(x)) for path, x in modules]
+        rows = [(path, x._title(), shapes.get(id(x)), _own_parameters(x)) for path, x in modules]
         return table(rows, self.parameters(), self.buffers())
 
 

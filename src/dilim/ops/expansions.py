@@ -36,7 +36,7 @@ class ExpConstants:
     bias: int
     lowest: float
     highest: float
-    log_two: tuple[float, float]
+    log_two: tuple[float, ...]
     quotient: tuple[float, ...]
 
 
@@ -51,8 +51,8 @@ EXP: Final = {
         bias=127,
         lowest=-104.0,
         highest=89.0,
-        log_two=LOG32,
-        quotient=_hex(QUOTIENT32),
+        log_two=_hex("0x1.62e4p-1 0x1.7f7d1cp-20"),
+        quotient=_hex("0x1.fffffcp-2 0x1.555492p-3 0x1.5558f2p-5 0x1.1239e4p-7 0x1.6a2448p-10"),
     ),
     dtypes.float64: ExpConstants(
         bits=dtypes.int64,
@@ -60,8 +60,12 @@ EXP: Final = {
         bias=1023,
         lowest=-746.0,
         highest=710.0,
-        log_two=LOG64,
-        quotient=_hex(QUOTIENT64),
+        log_two=_hex("0x1.62e42fefa38p-1 0x1.ef35793c7673p-45"),
+        quotient=_hex(
+            "0x1.000000000000ap-1 0x1.55555555554fap-3 0x1.555555555087dp-5 0x1.1111111127be7p-7"
+            " 0x1.6c16c1842a0ffp-10 0x1.a01a012a570b6p-13 0x1.a0199a0c691c3p-16"
+            " 0x1.71df2553cf019p-19 0x1.28ad72cc4956ep-22 0x1.ad7f6c63300fap-26"
+        ),
     ),
 }
 LOG2_E: Final = 1.4426950408889634
@@ -87,7 +91,9 @@ def exp(x: Expr) -> Expr:
         p = p * r + coefficient
     power = bitcast(shifted, c.bits) - bitcast(magic, c.bits)
     half = power >> 1
-    return (r * r * p + r + 1) * _power_of_two(half, c, dtype) * _power_of_two(power - half, c, dtype)
+    return (
+        (r * r * p + r + 1) * _power_of_two(half, c, dtype) * _power_of_two(power - half, c, dtype)
+    )
 
 
 def _power_of_two(n: Expr, c: ExpConstants, dtype: DType) -> Expr:

@@ -1,0 +1,87 @@
+"""Checks of arguments that several layers and losses make."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any
+
+from dilim.errors import DtypeError, ShapeError
+from dilim.nn.module import Module
+from dilim.tensors.tensor import Tensor
+
+
+def check_size(what: str, size: Any, least: int = 1) -> int:
+    """``size`` as an int.
+
+    Raises:
+        ShapeError: it is not a whole number of at least ``least``.
+    """
+    if isinstance(size, bool) or not hasattr(size, "__index__") or index(size) < least:
+        raise ShapeError(f"{what}: expected a whole number of at least {least}, received {size!r}")
+    return index(size)
+
+
+def pair(what: str, value: Any, least: int = 1) -> tuple[int, int]:
+    """(n, n) from n, and (a, b) from a pair.
+
+    Raises:
+        ShapeError: neither a size nor two of them.
+    """
+    values = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+    if len(values) != 2:
+        raise ShapeError(f"{what}: expected a number or a pair, received {value!r}")
+    return check_size(what, values[0], least), check_size(what, values[1], least)
+
+
+def check_tensor(who: str, x: Any) -> None:
+    """Refuse what is not a tensor.
+
+    Raises:
+        DtypeError: the cure is in the message.
+    """
+    if not isinstance(x, Tensor):
+        raise DtypeError(
+            f"{who}: expected a Tensor, received {type(x).__name__}; wrap it with "
+            "dilim.asarray(..., dtype=dilim.float32)"
+        )
+
+
+def check_input(layer: Module, x: Any, weight: Tensor) -> None:
+    """Refuse an input of another dtype than the layer's weight.
+
+    Raises:
+        DtypeError: not a tensor, or of another dtype.
+    """
+    check_tensor(layer.label, x)
+    if x.dtype is not weight.dtype:
+        kind = weight.dtype.name
+        raise DtypeError(
+            f"{layer.label}: expected {kind} inputs, received {x.dtype.name}; cast them with "
+            f"x.astype(dilim.{kind})"
+        )
+
+
+def check_indices(who: str, indices: Any, count: int, meaning: str) -> None:
+    """Refuse numbers that do not name one of ``count`` things.
+
+    Args:
+        who: for the error.
+        indices: a tensor of integers, any shape.
+        count: how many things there are.
+        meaning: what the numbers name, such as "class".
+
+    Raises:
+        DtypeError: not a tensor of integers.
+        IndexError: a number is not in 0 .. count - 1.
+    """
+    check_tensor(who, indices)
+    if not indices.dtype.is_integer:
+        raise DtypeError(
+            f"{who}: expected integers, received {indices.dtype.name}; cast with "
+            "x.astype(dilim.int64)"
+        )
+    if indices.size == 0:
+        return
+    for number in (int(indices.min()), int(indices.max())):
+        if not 0 <= number < count:
+            raise IndexError(f"{who}: {number} is not a {meaning} from 0 to {count - 1}")
