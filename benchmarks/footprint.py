@@ -2,7 +2,9 @@
 
 dilim is installed from the repository, the others in the versions of the environment this runs in.
 Sizes leave out pip, setuptools and byte code. Times are of whole processes, started in turns; what
-an import costs beyond NumPy's is the difference to ``import numpy`` in the same environment.
+an import costs beyond NumPy's is the difference to ``import numpy`` in the same environment. Some
+libraries load most of themselves, NumPy included, only when used, so a first use (make a tensor,
+add it to itself, read the result) is timed as well.
 
     python benchmarks/footprint.py [--peers dilim,torch] [--quick] [--out FILE]
 """
@@ -122,8 +124,10 @@ def _numpy_size(packages: Path) -> int:
 
 
 def _seconds(python: Path, code: str) -> float:
+    # -I: only what is installed there counts, not PYTHONPATH nor the folder we are in.
+    command = [str(python), "-I", "-c", code]
     started = time.perf_counter()
-    subprocess.run([str(python), "-c", code], check=True, capture_output=True, text=True)
+    subprocess.run(command, check=True, capture_output=True, text=True)
     return time.perf_counter() - started
 
 
@@ -158,9 +162,10 @@ def measure(names: Sequence[str], rounds: int, folder: Path) -> list[Row]:
         rows[name] |= environment.facts
         for _, what in filter(lambda key: key[0] == name, programs):
             rows[name][what] = round(statistics.median(times[name, what]), 4)
-        if "import_s" in rows[name]:
-            beyond = rows[name]["import_s"] - rows[name]["numpy_s"]
-            rows[name]["beyond_numpy_ms"] = round(beyond * 1e3, 1)
+        for what in ("import", "first_use"):
+            if f"{what}_s" in rows[name]:
+                beyond = rows[name][f"{what}_s"] - rows[name]["numpy_s"]
+                rows[name][f"{what}_beyond_numpy_ms"] = round(beyond * 1e3, 1)
     return list(rows.values())
 
 

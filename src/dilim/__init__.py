@@ -20,12 +20,12 @@ _HOMES = {
     ),
     "dilim.tensors.elementwise": (
         "abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_invert "
-        "bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor ceil clip conj copysign cos cosh "
-        "divide equal erf exp expm1 floor floor_divide greater greater_equal hypot imag isfinite isinf "
-        "isnan less less_equal log log10 log1p log2 logaddexp logical_and logical_not logical_or "
-        "logical_xor maximum minimum multiply negative nextafter not_equal positive pow reciprocal "
-        "real relu remainder round sigmoid sign signbit sin sinh softplus sqrt square subtract tan tanh "
-        "trunc where"
+        "bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor ceil clip conj copysign "
+        "cos cosh divide equal erf exp expm1 floor floor_divide greater greater_equal hypot imag "
+        "isfinite isinf isnan less less_equal log log10 log1p log2 logaddexp logical_and "
+        "logical_not logical_or logical_xor maximum minimum multiply negative nextafter "
+        "not_equal positive pow real reciprocal relu remainder round sigmoid sign signbit sin "
+        "sinh softplus sqrt square subtract tan tanh trunc where"
     ),
     "dilim.tensors.reductions": (
         "all any argmax argmin count_nonzero log_softmax logsumexp max mean min norm prod softmax "
@@ -47,6 +47,7 @@ _HOMES = {
     "dilim.tensors.random": "Generator default_generator sample_categorical seed",
     "dilim.tensors.tape": "detect_anomaly enable_grad no_grad",
     "dilim.tensors.transfer": "host_edit",
+    "dilim.nn.saving": "load save",
 }
 
 _FOUND = {name: home for home, names in _HOMES.items() for name in names.split()}

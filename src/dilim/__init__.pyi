@@ -15,6 +15,8 @@ from dilim.dtypes import uint16 as uint16
 from dilim.dtypes import uint32 as uint32
 from dilim.dtypes import uint64 as uint64
 from dilim.dtypes import uint8 as uint8
+from dilim.nn.saving import load as load
+from dilim.nn.saving import save as save
 from dilim.tensors.creation import arange as arange
 from dilim.tensors.creation import asarray as asarray
 from dilim.tensors.creation import empty as empty

@@ -1,4 +1,4 @@
-"""Checks that a graph is well formed: every value made once, before its use, and of its true type."""
+"""Checks that a graph is well formed: each value made once, before its use, of its true type."""
 
 from __future__ import annotations
 

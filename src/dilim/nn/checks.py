@@ -7,6 +7,7 @@ from typing import Any
 
 from dilim.errors import DtypeError, ShapeError
 from dilim.nn.module import Module
+from dilim.tensors.dispatch import Tracer
 from dilim.tensors.tensor import Tensor
 
 
@@ -61,6 +62,11 @@ def check_input(layer: Module, x: Any, weight: Tensor) -> None:
         )
 
 
+def has_numbers(x: Tensor) -> bool:
+    """Whether the numbers of ``x`` can be looked at now: not while a graph is being built."""
+    return not isinstance(x.device, Tracer)
+
+
 def check_indices(who: str, indices: Any, count: int, meaning: str) -> None:
     """Refuse numbers that do not name one of ``count`` things.
 
@@ -80,7 +86,7 @@ def check_indices(who: str, indices: Any, count: int, meaning: str) -> None:
             f"{who}: expected integers, received {indices.dtype.name}; cast with "
             "x.astype(dilim.int64)"
         )
-    if indices.size == 0:
+    if indices.size == 0 or not has_numbers(indices):
         return
     for number in (int(indices.min()), int(indices.max())):
         if not 0 <= number < count:

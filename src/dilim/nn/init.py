@@ -1,7 +1,7 @@
 """Initialisers: the first values of weights.
 
-Each is a function of a weight's shape and of its *fans*, the numbers of inputs and of outputs of one
-unit. The table `INITIALIZERS` gives them the names that layers take as ``init=``.
+Each is a function of a weight's shape and of its *fans*: how many numbers go into and come out of
+one unit. The table `INITIALIZERS` gives them the names that layers take as ``init=``.
 """
 
 from __future__ import annotations

@@ -25,8 +25,7 @@ def table(
     """
     cells = [HEADER]
     for path, label, shape, count in rows:
-        indent = "  " * (path.count(".") + 1 if path else 0)
-        layer = f"{indent}{path}: {label}" if path else label
+        layer = f"{path}: {label}" if path else label
         cells.append((layer, "-" if shape is None else str(shape), f"{count:,}" if count else "-"))
     wide = [max(len(line[column]) for line in cells) for column in range(3)]
     lines = [f"{a:<{wide[0]}}  {b:<{wide[1]}}  {c:>{wide[2]}}" for a, b, c in cells]

@@ -8,13 +8,14 @@ run an expansion too, which makes it the test of every back end.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
 from dilim import dtypes
 from dilim.dtypes import DType
 from dilim.ops.primitives import Expr, bitcast, constant, select
+from dilim.ops.recipe import Recipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ LOG2_E: Final = 1.4426950408889634
 def exp(x: Expr) -> Expr:
     """e ** x within one unit in the last place; denormal results are rounded right.
 
-    x = n log(2) + r with \\|r\\| <= log(2) / 2; then exp(x) = 2**n (1 + r + r**2 P(r)).
+    x = n log(2) + r with abs(r) <= log(2) / 2; then exp(x) = 2**n (1 + r + r**2 P(r)).
 
     Two tricks. Adding 1.5 * 2**mantissa rounds to an integer and leaves it in the low bits. 2**n
     is applied in two halves, so that each is a normal number where the result is not.
@@ -102,3 +103,20 @@ def _power_of_two(n: Expr, c: ExpConstants, dtype: DType) -> Expr:
 
 EXPANSIONS: Final[Mapping[str, Callable[..., Expr]]] = MappingProxyType({"exp": exp})
 """Name of a primitive -> from its operands to an expression of exact primitives."""
+
+
+def expanded(recipe: Recipe) -> Recipe:
+    """The recipe with every primitive that has an expansion replaced by it."""
+    return replace(recipe, body=_expand(recipe.body, {}))
+
+
+def _expand(expr: Expr, done: dict[int, Expr]) -> Expr:
+    """Shared parts stay shared."""
+    if id(expr) not in done:
+        args = tuple(_expand(arg, done) for arg in expr.args)
+        if expr.op in EXPANSIONS:
+            done[id(expr)] = EXPANSIONS[expr.op](*args)
+        else:
+            changed = any(a is not b for a, b in zip(args, expr.args, strict=True))
+            done[id(expr)] = replace(expr, args=args) if changed else expr
+    return done[id(expr)]

@@ -5,6 +5,7 @@ Positions are int64; negative ones count from the end; others are an IndexError.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from dilim import dtypes
 from dilim.dtypes import DType
-from dilim.errors import DtypeError, ShapeError
+from dilim.errors import ShapeError
 from dilim.ir.types import Type, Typed
 from dilim.ops.build import draw, require
 from dilim.ops.opdef import OpDef, Sample
@@ -37,14 +38,46 @@ def checked(operation: str, indices: np.ndarray, size: int) -> np.ndarray:
     Raises:
         IndexError: a position lies outside -size .. size - 1; it is named.
     """
-    indices = indices.astype(np.int64, copy=False)
     bad = (indices < -size) | (indices >= size)
     if bad.any():
         raise IndexError(
             f"{operation}: position {int(indices[bad].flat[0])} is out of range for an axis of "
             f"size {size}"
         )
+    indices = indices.astype(np.int64, copy=False)
     return np.where(indices < 0, indices + size, indices)
+
+
+def _take_kernel(x: np.ndarray, indices: np.ndarray, *, axis: int) -> np.ndarray:
+    """NumPy checks the positions itself; its error and 64 unsigned bits go the long way."""
+    if indices.dtype != np.uint64:
+        try:
+            return x.take(indices, axis)
+        except IndexError:
+            pass
+    return np.take(x, checked("take", indices, x.shape[axis]), axis=axis)
+
+
+@functools.lru_cache(maxsize=256)
+def _open_grid(shape: Shape, axis: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Positions along the axes before and after ``axis``, ready to broadcast."""
+    grid = list(np.indices(shape, sparse=True))
+    return grid[:axis], grid[axis + 1 :]
+
+
+def _along_key(indices: np.ndarray, axis: int) -> tuple[np.ndarray, ...]:
+    before, after = _open_grid(indices.shape, axis)
+    return (*before, indices, *after)
+
+
+def _along_kernel(x: np.ndarray, indices: np.ndarray, *, axis: int) -> np.ndarray:
+    """As `_take_kernel`."""
+    if indices.dtype != np.uint64:
+        try:
+            return x[_along_key(indices, axis)]
+        except IndexError:
+            pass
+    return x[_along_key(checked("take_along_axis", indices, x.shape[axis]), axis)]
 
 
 # --- whole slices along one axis ------------------------------------------------------------
@@ -88,6 +121,7 @@ take = OpDef(
     ),
     samples=_take_samples,
     sample_dtypes=dtypes.ALL,
+    kernel=_take_kernel,
     derivative=(
         lambda b, g, out, x, indices, *, axis: b.index_add(
             b.full(shape=x.shape, value=0.0, dtype=x.dtype), indices, g, axis=axis
@@ -194,6 +228,7 @@ take_along_axis = OpDef(
     ),
     samples=_along_samples,
     sample_dtypes=dtypes.ALL,
+    kernel=_along_kernel,
     derivative=(
         lambda b, g, out, x, indices, *, axis: b.add_along_axis(
             b.full(shape=x.shape, value=0.0, dtype=x.dtype), indices, g, axis=axis
@@ -218,9 +253,24 @@ def _add_along_reference(
     x: np.ndarray, indices: np.ndarray, value: np.ndarray, *, axis: int
 ) -> np.ndarray:
     out = np.array(x)
-    grid: list[np.ndarray] = list(np.indices(indices.shape, sparse=True))
-    grid[axis] = checked("add_along_axis", indices, x.shape[axis])
-    np.add.at(out, tuple(grid), value)
+    key = _along_key(checked("add_along_axis", indices, x.shape[axis]), axis)
+    np.add.at(out, key, value)
+    return out
+
+
+def _add_along_kernel(
+    x: np.ndarray, indices: np.ndarray, value: np.ndarray, *, axis: int
+) -> np.ndarray:
+    """Where each row has one position, none can repeat, and a plain read and write will do."""
+    if indices.shape[axis] != 1 or indices.dtype == np.uint64:
+        return _add_along_reference(x, indices, value, axis=axis)
+    out = np.array(x)
+    key = _along_key(indices, axis)
+    try:
+        out[key] += value
+    except IndexError:
+        checked("add_along_axis", indices, x.shape[axis])
+        raise
     return out
 
 
@@ -242,6 +292,7 @@ add_along_axis = OpDef(
     doc="x with value[.., i, ..] added at position indices[.., i, ..] along axis, in order.",
     infer=_add_along_infer,
     reference=_add_along_reference,
+    kernel=_add_along_kernel,
     samples=_add_along_samples,
     sample_dtypes=dtypes.NUMERIC,
     derivative=(

@@ -6,6 +6,7 @@ A slice is written as one ``(start, count, step)`` per axis, normalized: ``count
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -79,6 +80,12 @@ astype = OpDef(
 # --- views ----------------------------------------------------------------------------------
 
 
+def _reshape_infer(x: Typed, *, shape: Shape) -> tuple[Shape, DType]:
+    if math.prod(shape) != math.prod(x.shape) or (shape and min(shape) < 0):
+        shape = shapes.resolve_reshape("reshape", x.shape, shape)
+    return shape, x.dtype
+
+
 def _reshape_recipe(x: Type, *, shape: Shape) -> Map:
     flat = flat_index(loop_indices(len(shape)), shape)
     return Map(shape, load(0, x.dtype, *unravel(flat, x.shape)))
@@ -99,8 +106,9 @@ def _reshape_samples(rng: np.random.Generator, dtype: DType) -> Iterator[Sample]
 reshape = OpDef(
     name="reshape",
     doc="The same elements in row-major order under another shape.",
-    infer=lambda x, *, shape: (shapes.resolve_reshape("reshape", x.shape, shape), x.dtype),
+    infer=_reshape_infer,
     reference=lambda x, *, shape: np.reshape(x, shape),
+    kernel=lambda x, *, shape: x.reshape(shape),
     samples=_reshape_samples,
     sample_dtypes=ANY,
     derivative=(lambda b, g, out, x, *, shape: b.reshape(g, shape=x.shape),),
@@ -134,6 +142,7 @@ permute = OpDef(
     doc="Axes in another order: out.shape[k] = x.shape[order[k]].",
     infer=_permute_infer,
     reference=lambda x, *, order: np.transpose(x, order),
+    kernel=lambda x, *, order: x.transpose(order),
     samples=_permute_samples,
     sample_dtypes=ANY,
     derivative=(lambda b, g, out, x, *, order: b.permute(g, order=_inverse(order)),),
@@ -227,6 +236,7 @@ flip = OpDef(
 )  # fmt: skip
 
 
+@functools.lru_cache(maxsize=4096)
 def numpy_slices(index: Slices) -> tuple[slice, ...]:
     """The NumPy slices that name the same elements."""
     result = []

@@ -12,7 +12,7 @@ from dilim.errors import GradientError, ShapeError
 from dilim.ops.table import OPERATIONS
 from dilim.runtime.devices import CPU
 from dilim.tensors import transfer
-from dilim.tensors.dispatch import EagerBuilder, apply
+from dilim.tensors.dispatch import EagerBuilder, Tracer, apply
 from dilim.tensors.tape import Node, Overwritten, mode
 
 if TYPE_CHECKING:
@@ -69,6 +69,8 @@ _builders: dict[tuple[Any, Any], EagerBuilder] = {}
 
 def _builder_for(x: Any) -> EagerBuilder:
     """The builder whose constants live where ``x`` does."""
+    if isinstance(x.device, Tracer):
+        return EagerBuilder(_OPERATIONS | {"full": x.device.full})
     key = (type(x), x.device)
     if key not in _builders:
 
@@ -93,8 +95,7 @@ def _seed(root: Any, gradient: Any, operation: str) -> Any:
                 f"{operation}: expected a result with one element, received shape {root.shape}; "
                 "reduce it first, for example with .sum(), or pass gradient="
             )
-        one = type(root)._from_array(np.ones(root.shape, root.dtype.numpy))
-        return one if root.device is CPU else one.to(root.device)
+        return _builder_for(root).full(shape=root.shape, value=1.0, dtype=root.dtype)
     if gradient.shape != root.shape or gradient.dtype is not root.dtype:
         raise ShapeError(
             f"{operation}: expected a gradient of shape {root.shape} and dtype {root.dtype.name}, "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -12,6 +13,7 @@ from dilim.errors import DeviceError, DtypeError, GradientError
 from dilim.ir.types import Type
 from dilim.ops.opdef import OpDef
 from dilim.runtime.devices import CPU, Device, MirroredStorage, Storage, quiet
+from dilim.shapes import Shape
 from dilim.tensors.anomaly import check_finite
 from dilim.tensors.tape import Node, mode
 
@@ -156,6 +158,21 @@ def _written_through_view(op: OpDef, value: Tensor) -> GradientError:
 # --- other devices --------------------------------------------------------------------------
 
 
+class Tracer(ABC):
+    """A device whose tensors stand for values of a program to come: it notes, never computes.
+
+    Unlike other devices it takes tensors that live elsewhere into its program.
+    """
+
+    @abstractmethod
+    def adopt(self, x: Any) -> Any:
+        """The tensor of this device that stands for ``x``."""
+
+    @abstractmethod
+    def full(self, *, shape: Shape, value: Any, dtype: DType) -> Any:
+        """A tensor of this device that is one repeated number."""
+
+
 def common_device(op: OpDef, tensors: list[Any]) -> Device:
     """The device on which an operation on these tensors runs.
 
@@ -178,21 +195,22 @@ def common_device(op: OpDef, tensors: list[Any]) -> Device:
 def _apply_elsewhere(op: OpDef, inputs: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
     """`apply` when some tensor is not plain CPU memory."""
     tensors = [x for x in inputs if x.__class__ not in NUMBERS]
+    tracer = next((x.device for x in tensors if isinstance(x.device, Tracer)), None)
+    if tracer is not None:
+        inputs = tuple(x if x.__class__ in NUMBERS else tracer.adopt(x) for x in inputs)
+        tensors = [x for x in inputs if x.__class__ not in NUMBERS]
     device = common_device(op, tensors)
     operands = [x if x.__class__ in NUMBERS else x._on(device) for x in inputs]
     types, operands = _with_numbers(op, inputs, operands, tensors[-1].dtype)
     shape, dtype = op.infer(*types, **params)
     handle = device.execute(op, operands, params)
     result: Tensor = type(tensors[-1])._wrap(handle, shape, dtype, device)
-    source = inputs[0]
-    shared = (
-        source._storage.side(device)
-        if isinstance(source._storage, MirroredStorage)
-        else (source._storage.buffer)
-    )
-    if op.is_view and device is not CPU and handle.buffer is shared:
-        result._storage = source._storage
-        result._is_view = True
+    if op.is_view and device is not CPU:
+        storage = inputs[0]._storage
+        mirrored = isinstance(storage, MirroredStorage)
+        if handle.buffer is (storage.side(device) if mirrored else storage.buffer):
+            result._storage = storage
+            result._is_view = True
     if mode.recording and dtype.is_floating and op.derivative:
         if any(x.requires_grad for x in tensors):
             record(op, inputs, params, result)

@@ -17,11 +17,12 @@ from dilim.ops.table import OPERATIONS
 from dilim.runtime.devices import CPU
 from dilim.shapes import Shape
 from dilim.tensors import inplace, keys
-from dilim.tensors.dispatch import NUMBERS, apply
+from dilim.tensors.dispatch import ACCEPTED, NUMBERS, apply
 from dilim.tensors.interchange import numpy_of
 from dilim.tensors.keys import Key, Selector
 from dilim.tensors.sets import positions_of
 from dilim.tensors.tape import mode, no_grad
+from dilim.tensors.transfer import beside
 
 if TYPE_CHECKING:
     from dilim.tensors.tensor import Tensor
@@ -34,7 +35,7 @@ _expand: Final = OPERATIONS["expand"]
 _take: Final = OPERATIONS["take"]
 _take_along: Final = OPERATIONS["take_along_axis"]
 _astype: Final = OPERATIONS["astype"]
-_identity: Final = OPERATIONS["identity"]
+_concat: Final = OPERATIONS["concat"]
 _where: Final = OPERATIONS["where"]
 
 
@@ -87,8 +88,10 @@ def _stretched(x: Any, outer: Shape, axis: int) -> Any:
 # --- reading --------------------------------------------------------------------------------
 
 
-def get(x: Any, key: Any) -> Any:
+def get(x: Any, key: Any) -> Tensor:
     """``x[key]``."""
+    if keys.is_tensor(key) and key.shape and x.shape and key.dtype.is_integer:
+        return apply(_take, x, key, axis=0)
     what = keys.read(key, x.shape)
     if not what.selectors:
         return _basic(x, what)
@@ -98,13 +101,13 @@ def get(x: Any, key: Any) -> Any:
     return _gather(x, what)
 
 
-def _basic(x: Any, what: Key) -> Any:
+def _basic(x: Any, what: Key) -> Tensor:
     """The basic part of a key: a view."""
     result = apply(_slice, x, index=what.spans)
     return result if what.sliced == what.final else apply(_reshape, result, shape=what.final)
 
 
-def _gather(x: Any, what: Key) -> Any:
+def _gather(x: Any, what: Key) -> Tensor:
     """The advanced part of a key: the axes it selects from joined into one, then `take`."""
     axes = tuple(a for s in what.selectors for a in range(s.axis, s.axis + s.rank))
     sizes = tuple(x.shape[a] for a in axes)
@@ -123,7 +126,7 @@ def _positions(x: Any, selectors: list[Selector], sizes: Shape) -> Any:
     """Positions in the joined axes, as a tensor beside x."""
     if len(selectors) == 1:
         part = selectors[0].part
-        tensor = part if keys.is_tensor(part) else _beside(x, part)
+        tensor = part if keys.is_tensor(part) else beside(x, part)
         if not keys.is_mask(part):
             return tensor
         if part.shape == sizes:
@@ -137,13 +140,7 @@ def _positions(x: Any, selectors: list[Selector], sizes: Shape) -> Any:
         positions = keys.host_positions(selector, own) * step
         shapes.broadcast("index", flat.shape, positions.shape)
         flat = flat + positions
-    return _beside(x, np.asarray(flat))
-
-
-def _beside(x: Any, array: np.ndarray) -> Any:
-    """A tensor over a host array, on the device of x."""
-    result = type(x)._from_array(array)
-    return result if x.device is CPU else result.to(x.device)
+    return beside(x, np.asarray(flat))
 
 
 # --- writing --------------------------------------------------------------------------------
@@ -193,22 +190,21 @@ def _numpy_key(key: Any) -> tuple[Any, ...]:
     return tuple(numpy_of(part) if keys.is_tensor(part) else part for part in parts)
 
 
-def _scattered(x: Any, key: Any, value: Any) -> Any:
-    """x with value at an advanced key, as a choice between both: the last of equal positions wins.
+def _scattered(x: Any, key: Any, value: Any) -> Tensor:
+    """x with value at an advanced key, as reading: the last of equal positions wins.
 
-    Every element of x is told which element of the value replaces it, if any.
+    Every element of the result is told where it comes from: x's elements, then the value's.
     """
-    target = np.arange(x.size).reshape(x.shape)[_numpy_key(key)]
-    source = np.full(x.size, -1)
-    source[target.reshape(-1)] = np.arange(target.size)
-    source = source.reshape(x.shape)
-    hit = _beside(x, source >= 0)
+    origin = np.arange(x.size).reshape(x.shape)
+    target = origin[_numpy_key(key)]
     if value.__class__ in NUMBERS:
-        return apply(_where, hit, value, x)
-    if not target.size:
-        return apply(_identity, x)
-    flat = apply(_reshape, _fit_value(x, value, target.shape, target.shape), shape=(target.size,))
-    return apply(_where, hit, apply(_take, flat, _beside(x, np.maximum(source, 0)), axis=0), x)
+        hit = np.zeros(x.shape, bool)
+        hit.reshape(-1)[target.reshape(-1)] = True
+        return apply(_where, beside(x, hit), value, x)
+    new = _fit_value(x, value, target.shape, target.shape)
+    both = [apply(_reshape, part, shape=(part.size,)) for part in (x, new)]
+    origin.reshape(-1)[target.reshape(-1)] = np.arange(x.size, x.size + target.size)
+    return apply(_take, apply(_concat, *both, axis=0), beside(x, origin), axis=0)
 
 
 def _as_value(x: Any, value: Any) -> Any:
@@ -218,13 +214,14 @@ def _as_value(x: Any, value: Any) -> Any:
         DtypeError: its dtype does not fit without loss.
     """
     if value.__class__ in NUMBERS:
-        if value.__class__ is float and not x.dtype.is_floating:
+        if value.__class__ not in ACCEPTED[x.dtype]:
             raise DtypeError(
-                f"x[...] = value: the float {value} does not fit in a {x.dtype.name} tensor"
+                f"x[...] = value: the Python {value.__class__.__name__} {value!r} does not fit in "
+                f"a {x.dtype.name} tensor"
             )
         return value
-    if not hasattr(value, "_data"):
-        value = type(x)(value)
+    if not keys.is_tensor(value):
+        value = _made(x, value)
     if value.dtype is not x.dtype:
         if dtypes.PROMOTIONS.get((value.dtype, x.dtype)) is not x.dtype:
             raise DtypeError(
@@ -235,15 +232,29 @@ def _as_value(x: Any, value: Any) -> Any:
     return value
 
 
+def _made(x: Any, value: Any) -> Any:
+    """A tensor beside x of an array, or of lists, whose Python numbers take the dtype of x."""
+    made = type(x)(value, device=x.device)
+    if isinstance(value, (list, tuple)) and made.dtype is not x.dtype:
+        kind = float if made.dtype.is_floating else int if made.dtype.is_integer else bool
+        if kind in ACCEPTED[x.dtype]:
+            return type(x)(value, dtype=x.dtype, device=x.device)
+    return made
+
+
 def _fit_value(x: Any, value: Any, shape: Shape, final: Shape) -> Any:
     """The value broadcast to the shape of the region."""
     if value.__class__ in NUMBERS:
-        array = np.full(shape, value, x.dtype.numpy)
-        fitted = type(x)._from_array(array)
-        return fitted if x.device.name == "cpu" else fitted.to(x.device)
+        return beside(x, np.full(shape, value, x.dtype.numpy))
     extra = len(value.shape) - len(final)
     if extra > 0 and value.shape[:extra] == (1,) * extra:
         value = apply(_reshape, value, shape=value.shape[extra:])
     if value.shape != final:
+        stretched = shapes.broadcast("x[...] = value", final, value.shape)
+        if stretched != final:
+            raise ShapeError(
+                f"x[...] = value: expected a value that stretches to shape {final}, received one "
+                f"of shape {value.shape}"
+            )
         value = apply(_expand, value, shape=final)
     return value if final == shape else apply(_reshape, value, shape=shape)

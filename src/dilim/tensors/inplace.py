@@ -59,12 +59,18 @@ def written(x: Any, device: Any = CPU) -> None:
 
 
 def check_writable(operation: str, x: Any, *values: Any) -> None:
-    """Refuse writes that would make gradients wrong.
+    """Refuse writes into read-only memory, and those that would make gradients wrong.
 
     Raises:
+        ValueError: the memory is read-only.
         GradientError: x is a leaf that requires a gradient, or a view, and the write would have
             to be recorded.
     """
+    if x.device is CPU and not x._data.flags.writeable:
+        raise ValueError(
+            f"{operation}: the memory of this tensor of shape {x.shape} is read-only: it was "
+            "stretched by broadcasting, or shares a read-only array; write into x.clone()"
+        )
     if not mode.recording:
         return
     tracked = x.requires_grad or any(

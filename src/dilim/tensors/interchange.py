@@ -11,6 +11,7 @@ from dilim import dtypes
 from dilim.errors import DeviceError, ShapeError
 from dilim.runtime.devices import CPU
 from dilim.tensors import transfer
+from dilim.tensors.dispatch import Tracer
 
 if TYPE_CHECKING:
     from dilim.tensors.tensor import Tensor
@@ -157,6 +158,9 @@ class Interchange:
 
     def __repr__(self) -> str:
         tensor: Tensor = self  # type: ignore[assignment]
+        if isinstance(tensor.device, Tracer):
+            name = f", name={tensor.name!r}" if tensor.name is not None else ""
+            return f"tensor(symbolic, shape={self.shape}, dtype={self.dtype.name}{name})"
         array = numpy_of(self)
         text = np.array2string(array, separator=", ", prefix="tensor(", threshold=1000, precision=4)
         parts = [text]

@@ -74,6 +74,8 @@ def read(key: Any, shape: Shape) -> Key:
             span = _span(part, shape[len(spans)])
             spans.append(span)
             final.append(span[1])
+        elif part is Ellipsis:
+            continue
         elif kind is int or is_integer(part):
             spans.append(_position(part, len(spans), shape))
             places.append(place)
@@ -90,7 +92,7 @@ def read(key: Any, shape: Shape) -> Key:
 
 
 def _written_out(key: Any, shape: Shape) -> tuple[Any, ...]:
-    """The parts of a key with ``...`` replaced by whole slices."""
+    """The parts of a key with ``...`` replaced by whole slices, if there is any axis for them."""
     parts = key if key.__class__ is tuple else (key,)
     used = 0
     dots = -1
@@ -107,6 +109,8 @@ def _written_out(key: Any, shape: Shape) -> tuple[Any, ...]:
         raise IndexError(f"index: {used} indices for a tensor of {len(shape)} dimensions {shape}")
     if dots < 0:
         return (*parts, *[_EVERYTHING] * missing) if missing else parts
+    if not missing:
+        return parts
     return (*parts[:dots], *[_EVERYTHING] * missing, *parts[dots + 1 :])
 
 
@@ -202,5 +206,4 @@ def host_positions(selector: Selector, sizes: Shape) -> np.ndarray:
         raise IndexError(
             f"index: position {int(array[bad].flat[0])} is out of range for an axis of size {size}"
         )
-    array = array.astype(np.int64)
-    return np.where(array < 0, array + size, array)
+    return array.astype(np.int64, copy=False) % size if array.size else array.astype(np.int64)

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from operator import index
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from dilim import dtypes, shapes
 from dilim.dtypes import DType
 from dilim.errors import ShapeError
 from dilim.ops.table import OPERATIONS
 from dilim.shapes import Shape
 from dilim.tensors.dispatch import NUMBERS, apply
+from dilim.tensors.transfer import beside
 
 if TYPE_CHECKING:
     from dilim.tensors.tensor import Tensor
@@ -268,9 +271,8 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
         counts = counts * size if len(counts) == 1 else counts
     if len(counts) != size or any(count < 0 for count in counts):
         raise ShapeError(f"repeat: expected {size} counts >= 0, received {counts}")
-    positions = [i for i, count in enumerate(counts) for _ in range(count)]
-    from_positions = type(x)(positions, dtype=dtypes.INDEX)
-    return apply(OPERATIONS["take"], x, from_positions, axis=place)
+    positions = beside(x, np.repeat(np.arange(size), counts))
+    return apply(OPERATIONS["take"], x, positions, axis=place)
 
 
 def tile(x: Tensor, repetitions: Sequence[int], /) -> Tensor:
@@ -299,7 +301,7 @@ def pad(x: Tensor, /, widths: Sequence[tuple[int, int]], *, value: float = 0.0) 
     shape = tuple(a + n + b for (a, b), n in zip(widths, x.shape, strict=True))
     spans = tuple((a, n, 1) for (a, _), n in zip(widths, x.shape, strict=True))
     fill: Any = value if x.dtype.is_floating else x.dtype.numpy.type(value).item()
-    base = type(x)._from_array(OPERATIONS["full"].reference(shape=shape, value=fill, dtype=x.dtype))
+    base = beside(x, OPERATIONS["full"].reference(shape=shape, value=fill, dtype=x.dtype))
     return apply(OPERATIONS["slice_update"], base, x, index=spans)
 
 
@@ -307,11 +309,8 @@ def _diagonal_part(x: Tensor, k: int, lower: bool) -> Tensor:
     if len(x.shape) < 2:
         raise ShapeError(f"{'tril' if lower else 'triu'}: expected a matrix, received {x.shape}")
     rows, columns = x.shape[-2:]
-    if lower:
-        keep = [[column - row <= k for column in range(columns)] for row in range(rows)]
-    else:
-        keep = [[column - row >= k for column in range(columns)] for row in range(rows)]
-    mask = reshape(type(x)(keep, dtype=dtypes.bool_), (rows, columns))
+    kept = np.tri(rows, columns, k if lower else k - 1, dtype=bool)
+    mask = beside(x, kept if lower else ~kept)
     zero: Any = 0.0 if x.dtype.is_floating else False if x.dtype is dtypes.bool_ else 0
     return apply(OPERATIONS["where"], mask, x, zero)
 

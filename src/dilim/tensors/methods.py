@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dilim.dtypes import DType
+from dilim.dtypes import DType, bool_
 from dilim.errors import ShapeError
 from dilim.tensors import backward as engine
 from dilim.tensors import elementwise as e
@@ -234,5 +234,5 @@ class Methods:
         return self  # type: ignore[return-value]
 
     def zero_(self) -> Tensor:
-        """Every element set to 0; returns x."""
-        return self.fill_(0)
+        """Every element set to 0 (False for bools); returns x."""
+        return self.fill_(False if self.dtype is bool_ else 0)  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dilim import dtypes, shapes
 from dilim.dtypes import DType
-from dilim.errors import DtypeError, ShapeError
+from dilim.errors import DtypeError
 from dilim.ops.table import OPERATIONS
 from dilim.tensors import elementwise as e
 from dilim.tensors.dispatch import apply

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import numpy as np
+
 from dilim import dtypes, shapes
 from dilim.errors import DtypeError, ShapeError
 from dilim.ops.table import OPERATIONS
 from dilim.tensors import elementwise as e
 from dilim.tensors.dispatch import NUMBERS, apply
+from dilim.tensors.interchange import numpy_of
 from dilim.tensors.manipulation import concat, flatten, reshape
-from dilim.tensors.reductions import any, count_nonzero
+from dilim.tensors.reductions import any
 from dilim.tensors.sorting import argsort, searchsorted, sort
+from dilim.tensors.transfer import beside
 
 if TYPE_CHECKING:
     from dilim.tensors.tensor import Tensor
@@ -29,7 +33,7 @@ _cumulative_sum: Final = OPERATIONS["cumulative_sum"]
 
 def positions_of(mask: Tensor) -> Tensor:
     """Row-major positions (int64 vector) of the True elements of a bool tensor."""
-    return apply(_nonzero, mask, count=int(count_nonzero(mask)))
+    return apply(_nonzero, mask, count=int(np.count_nonzero(numpy_of(mask))))
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
@@ -97,26 +101,23 @@ class _Groups:
         rest = max(size - 1, 0)
         before = apply(_slice, ordered, index=((0, rest, 1),))
         after = apply(_slice, ordered, index=((size - rest, rest, 1),))
-        head = self._constant([True] * (size - rest), dtypes.bool_)
+        head = beside(self.flat, np.ones(size - rest, bool))
         self.begins: Any = concat([head, e.not_equal(before, after)])
         self.first = positions_of(self.begins)
 
-    def _constant(self, values: list[Any], dtype: dtypes.DType) -> Any:
-        return type(self.flat)(values, dtype=dtype, device=self.flat.device)
-
-    def indices(self) -> Any:
+    def indices(self) -> Tensor:
         return apply(_take, self.order, self.first, axis=0)
 
-    def values(self) -> Any:
+    def values(self) -> Tensor:
         return apply(_take, self.flat, self.indices(), axis=0)
 
-    def inverse(self, shape: shapes.Shape) -> Any:
+    def inverse(self, shape: shapes.Shape) -> Tensor:
         begun = apply(_cumulative_sum, apply(_astype, self.begins, dtype=dtypes.INDEX), axis=0)
         rank = argsort(self.order)
         return reshape(apply(_take, e.subtract(begun, 1), rank, axis=0), shape)
 
-    def counts(self) -> Any:
-        ends = concat([self.first, self._constant([self.flat.shape[0]], dtypes.INDEX)])
+    def counts(self) -> Tensor:
+        ends = concat([self.first, beside(self.flat, np.array(self.flat.shape))])
         ends = apply(_slice, ends, index=((1, self.first.shape[0], 1),))
         return e.subtract(ends, self.first)
 

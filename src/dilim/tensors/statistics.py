@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dilim import shapes
 from dilim.dtypes import DType
@@ -13,6 +13,7 @@ from dilim.tensors import elementwise as e
 from dilim.tensors.dispatch import apply
 from dilim.tensors.manipulation import along, concat
 from dilim.tensors.reductions import widened
+from dilim.tensors.transfer import beside
 
 if TYPE_CHECKING:
     from dilim.tensors.tensor import Tensor
@@ -60,7 +61,7 @@ def cumulative_prod(
 
 def _running(
     op: OpDef, x: Tensor, axis: int | None, dtype: DType | str | None, initial: int | None
-) -> Any:
+) -> Tensor:
     rank = len(x.shape)
     if axis is None:
         if rank != 1:
@@ -73,7 +74,7 @@ def _running(
         return result
     shape = tuple(1 if a == place else n for a, n in enumerate(x.shape))
     first = OPERATIONS["full"].reference(shape=shape, value=initial, dtype=wide.dtype)
-    return concat([type(x)._from_array(first).to(x.device), result], axis=place)
+    return concat([beside(x, first), result], axis=place)
 
 
 def diff(
@@ -101,7 +102,7 @@ def diff(
     if n < 0:
         raise ShapeError(f"diff: expected n >= 0, received {n}")
     parts = [part for part in (prepend, x, append) if part is not None]
-    result: Any = concat(parts, axis=place) if len(parts) > 1 else x
+    result = concat(parts, axis=place) if len(parts) > 1 else x
     for _ in range(n):
         count = max(result.shape[place] - 1, 0)
         later = along(result, place, result.shape[place] - count, count)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dilim import shapes
+from dilim import dtypes, shapes
 from dilim.dtypes import DType
 from dilim.errors import GradientError, GraphError
 from dilim.ir.graph import Graph, GraphBuilder, Value
@@ -69,12 +69,12 @@ class Trace(Tracer):
         self._bound: dict[Value, Tensor] = {}
         self._adopted: dict[int, Tensor] = {}
 
-    def input(self, type: Type, name: str = "", *, requires_grad: bool = False) -> Tensor:
+    def input(self, type: Type, name: str = "") -> Tensor:
         """A symbolic tensor that stands for a new input of the graph."""
         handle = Handle(self._builder.input(type, name))
         result = Tensor._wrap(handle, type.shape, type.dtype, self)
         result.name = name or None
-        return result.requires_grad_() if requires_grad else result
+        return result
 
     def build(self, outputs: Sequence[Tensor]) -> Traced:
         """The graph so far, with these results."""
@@ -96,20 +96,19 @@ class Trace(Tracer):
         Raises:
             GradientError: a tensor is the result of a recorded operation.
         """
-        kept = []
         for x in tensors:
             self._check_leaf(x)
-            value = self._builder.input(type_of(x), x.name or "")
-            self._bound[value] = eager = x._alias()
-            kept.append((x, x._data, x._storage, x.device, x.grad))
-            eager.name = x.name
-            x._data, x.device, x.grad = Handle(value), self, None
-            x._storage = Storage(self, value)
+        kept = [(x, x._data, x._storage, x._device, x.grad) for x in tensors]
         try:
+            for x in tensors:
+                value = self._builder.input(type_of(x), x.name or "")
+                self._bound[value] = x
+                x._data, x._storage, x._device = Handle(value), Storage(self, value), self
+                x.grad = None
             yield
         finally:
-            for x, x._data, x._storage, x.device, x.grad in kept:
-                pass
+            for x, data, storage, device, grad in kept:
+                x._data, x._storage, x._device, x.grad = data, storage, device, grad
 
     # --- what dispatch asks for -----------------------------------------------------------
 
@@ -158,10 +157,11 @@ class Trace(Tracer):
         return Handle(self._builder.add(op.name, values, params, Type(shape, dtype)))
 
     def _number(self, array: np.ndarray) -> Value:
-        dtype = type_of(Tensor._from_array(array)).dtype
+        dtype = dtypes.from_numpy(array.dtype)
         value = array.item()
-        if dtype.is_floating and array == array.dtype.type(str(value := float(str(array)))):
-            value = float(str(array))  # 0.1, not 0.10000000149011612
+        if dtype.is_floating:
+            short = float(str(array))  # 0.1, not 0.10000000149011612
+            value = short if array == array.dtype.type(short) else value
         handle: Handle = self.full(shape=(), value=value, dtype=dtype)._data
         return handle.value
 
@@ -176,9 +176,8 @@ class Trace(Tracer):
         Raises:
             GraphError: the elements are not in row-major order; no memory is there to stride over.
         """
-        if strides != shapes.row_major_strides(shape) or offset or shapes.size_of(shape) != (
-            buffer.type.size
-        ):
+        whole = offset == 0 and shapes.size_of(shape) == buffer.type.size
+        if not whole or strides != shapes.row_major_strides(shape):
             raise GraphError("graph: expected a row-major view of a whole symbolic tensor")
         if buffer.shape == shape:
             return Handle(buffer)
@@ -207,14 +206,12 @@ class Traced:
     bound: tuple[Tensor, ...]
 
 
-def trace(
-    function: Callable[..., Any], *arguments: Type, bind: Sequence[Tensor] = ()
-) -> Traced:
+def trace(function: Callable[..., Any], *arguments: Type, bind: Sequence[Tensor] = ()) -> Traced:
     """The graph of what a function of tensors computes.
 
     Args:
         function: from tensors to a tensor or a sequence of tensors; run once.
-        arguments: type of each argument; floating ones can be differentiated by.
+        arguments: the type of each argument.
         bind: tensors that are inputs as well, though not arguments (parameters); see
             `Trace.binding`.
 
@@ -226,8 +223,7 @@ def trace(
     """
     building = Trace()
     with building.binding(bind):
-        symbols = [building.input(t, requires_grad=t.dtype.is_floating) for t in arguments]
-        results = function(*symbols)
+        results = function(*(building.input(type) for type in arguments))
         return building.build([results] if isinstance(results, Tensor) else list(results))
 
 

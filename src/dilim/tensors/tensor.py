@@ -318,32 +318,33 @@ class Tensor(Operators, Methods, Interchange):
 
 
 def host_array(data: Any, dtype: DType | str | None) -> np.ndarray:
-    """A NumPy array of ``data`` in a dtype that dilim has; shares memory where it can."""
+    """A NumPy array of ``data`` in a dtype that dilim has; shares memory where it can.
+
+    Raises:
+        DtypeError: it is not made of numbers, or a Python number does not fit the dtype.
+        ShapeError: rows of different lengths.
+    """
     wanted = None if dtype is None else dtypes.as_dtype(dtype).numpy
     if isinstance(data, Tensor):
         array = data.numpy()
     elif isinstance(data, (np.ndarray, np.generic)):
         array = np.asarray(data)
     else:
-        array = from_sequence(data)
-        if wanted is None and array.dtype.kind == "f" and not isinstance(data, np.ndarray):
-            wanted = dtypes.DEFAULT_FLOAT.numpy
+        return _from_python(data, wanted)
     if wanted is None:
         wanted = dtypes.as_dtype(array.dtype).numpy
     return array if array.dtype == wanted else array.astype(wanted)
 
 
-def from_sequence(data: Any) -> np.ndarray:
-    """A NumPy array of (nested) Python numbers, tensors and arrays.
-
-    Raises:
-        ShapeError: rows of different lengths.
-        DtypeError: something in it is not a number.
-    """
+def _from_python(data: Any, wanted: Any) -> np.ndarray:
+    """A NumPy array of (nested) Python numbers, tensors and arrays; plain floats are float32."""
+    typed = False
 
     def plain(item: Any) -> Any:
+        nonlocal typed
         if isinstance(item, Sequence) and not isinstance(item, (str, bytes)):
             return [plain(x) for x in item]
+        typed = typed or hasattr(item, "dtype")
         return item.numpy() if isinstance(item, Tensor) else item
 
     try:
@@ -354,4 +355,14 @@ def from_sequence(data: Any) -> np.ndarray:
         raise DtypeError(
             f"tensor: expected numbers, received {type(data).__name__} of {data!r:.60}"
         )
-    return array
+    if wanted is None:
+        floats = array.dtype.kind == "f" and not typed
+        wanted = (dtypes.DEFAULT_FLOAT if floats else dtypes.as_dtype(array.dtype)).numpy
+    if wanted.kind in "iu" and wanted != array.dtype and array.size:
+        limits = np.iinfo(wanted)
+        if not (array.min() >= limits.min and array.max() <= limits.max):
+            raise DtypeError(
+                f"tensor: expected numbers from {limits.min} to {limits.max} for {wanted}, "
+                f"received {array.min()} to {array.max()}"
+            )
+    return array.astype(wanted, copy=False)

@@ -58,6 +58,12 @@ def to_device(x: Tensor, *, device: Device) -> Tensor:
     return result
 
 
+def beside(x: Tensor, array: np.ndarray) -> Tensor:
+    """A tensor over a host array, on the device of ``x``; nothing is copied on the CPU."""
+    result = type(x)._from_array(array)
+    return result if x.device is CPU else to_device(result, device=x.device)
+
+
 def host(x: Tensor) -> np.ndarray:
     """The numbers of a tensor as a NumPy array; shares memory on the CPU."""
     if x.device is CPU:

@@ -12,6 +12,7 @@ from dilim.backends.reference.interpreter import interpret
 from dilim.errors import ShapeError, UnsupportedError
 from dilim.ir.graph import Graph, Value
 from dilim.ir.types import Type
+from dilim.ops.expansions import expanded
 from dilim.ops.opdef import OpDef
 from dilim.ops.table import OPERATIONS
 
@@ -30,7 +31,9 @@ def by_kernel(op: OpDef, arrays: Sequence[np.ndarray], params: Mapping[str, Any]
 
 
 def by_recipe(op: OpDef, arrays: Sequence[np.ndarray], params: Mapping[str, Any]) -> Any:
-    """By the operation's recipe, interpreted.
+    """By the operation's recipe, interpreted, with own transcendental functions.
+
+    So it has the bits of every back end with strict arithmetic.
 
     Raises:
         UnsupportedError: the operation has no recipe.
@@ -38,7 +41,7 @@ def by_recipe(op: OpDef, arrays: Sequence[np.ndarray], params: Mapping[str, Any]
     if op.recipe is None:
         raise UnsupportedError(f"{op.name}: it has no recipe to interpret")
     types = [Type(x.shape, dtypes.from_numpy(x.dtype)) for x in arrays]
-    return interpret(op.recipe(*types, **params), arrays)
+    return interpret(expanded(op.recipe(*types, **params)), arrays)
 
 
 def execute(

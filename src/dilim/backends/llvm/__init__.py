@@ -1,0 +1,1 @@
+"""The LLVM back end: graphs to machine code for the processor at hand, with strict arithmetic."""
