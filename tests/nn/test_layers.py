@@ -313,7 +313,11 @@ X = dilim.ones((5, 3))
             ShapeError,
             r"a window of \(4, 4\) does not fit in shape \(1, 1, 3, 9\)",
         ),
-        (lambda: nn.Conv2d(1, 1, (1, 2, 3)), ShapeError, "kernel_size: expected a number or a pair"),
+        (
+            lambda: nn.Conv2d(1, 1, (1, 2, 3)),
+            ShapeError,
+            "kernel_size: expected a number or a pair",
+        ),
         (lambda: nn.Conv2d(1, 1, 3, padding="full"), ValueError, "padding: expected one of same"),
         (lambda: nn.Conv2d(1, 1, 3, padding=-1), ShapeError, "at least 0, received -1"),
         (lambda: nn.MaxPool2d(3)(X[:2]), ShapeError, r"MaxPool2d\(3\): a window of \(3, 3\)"),

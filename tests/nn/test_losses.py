@@ -46,7 +46,9 @@ CLOSED = {
     ],
     "nll": [(log_softmax(P), CLASSES, -log_softmax(P)[np.arange(5), CLASSES])],
 }
-CASES = [(name, number, *case) for name, cases in CLOSED.items() for number, case in enumerate(cases)]
+CASES = [
+    (name, number, *case) for name, cases in CLOSED.items() for number, case in enumerate(cases)
+]
 IDS = [f"{name}-{number}" for name, number, *_ in CASES]
 every_loss = pytest.mark.parametrize(("name", "number", "p", "t", "wanted"), CASES, ids=IDS)
 

@@ -14,10 +14,12 @@ class Typed(Protocol):
     """Anything with a static shape and a dtype: an eager tensor, a graph value, a `Type`."""
 
     @property
-    def shape(self) -> Shape: ...
+    def shape(self) -> Shape:
+        """Sizes."""
 
     @property
-    def dtype(self) -> DType: ...
+    def dtype(self) -> DType:
+        """Element type."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,8 @@ def lane_reduce(combine: np.ufunc, identity: Any, x: np.ndarray, axes: Shape) ->
     sizes, outer, count, inner, order = _plan(x.shape, axes)
     if count == 0:
         return np.full(sizes, identity, x.dtype)
+    if count == 1:
+        return np.array(x, order="C").reshape(sizes)  # never the memory of x itself
     if order is not None:
         x = x.transpose(order)
     if not x.flags.c_contiguous:

@@ -15,7 +15,7 @@ from dilim.tensors.tensor import Tensor
 
 
 def clip_grad_norm(parameters: Iterable[Tensor], limit: float) -> Tensor:
-    """Scale all gradients by one factor, so that their common norm is at most ``limit``; in place.
+    """Scale all gradients by one factor, so that their common norm is at most ``limit``.
 
     The norm is sqrt(sum of all squares) over all elements of all gradients.
 
@@ -36,15 +36,14 @@ def clip_grad_norm(parameters: Iterable[Tensor], limit: float) -> Tensor:
     chosen = [x for x in parameters if x.grad is not None]
     named = [(name_of(i, x), x) for i, x in enumerate(chosen)]
     with no_grad():
-        gradients = _gradients(chosen)
-        norm = global_norm("clip_grad_norm", gradients, named)
-        for gradient in gradients:
-            gradient.mul_(factor(norm, limit).astype(gradient.dtype))
+        norm = global_norm("clip_grad_norm", _gradients(chosen), named)
+        for x, gradient in zip(chosen, _gradients(chosen), strict=True):
+            x.grad = gradient * factor(norm, limit).astype(gradient.dtype)
     return norm
 
 
 def clip_grad_value(parameters: Iterable[Tensor], limit: float) -> None:
-    """Limit each element of all gradients to [-limit, limit]; in place.
+    """Limit each element of all gradients to [-limit, limit].
 
     Args:
         parameters: those without gradient are left out.
@@ -60,7 +59,8 @@ def clip_grad_value(parameters: Iterable[Tensor], limit: float) -> None:
     with no_grad():
         for gradient in _gradients(chosen):
             check_no_nan("clip_grad_value", gradient, named)
-            gradient.copy_(limited(gradient, limit))
+        for x, gradient in zip(chosen, _gradients(chosen), strict=True):
+            x.grad = limited(gradient, limit)
 
 
 def _gradients(parameters: Sequence[Tensor]) -> list[Tensor]:
@@ -119,10 +119,10 @@ def global_norm(
     norm = _root_of_squares(gradients)
     if math.isfinite(float(norm)):
         return norm
-    largest = max(float(r.max(e.abs(gradient))) for gradient in gradients if gradient.size)
-    if not math.isfinite(largest):
+    tops = [float(r.max(e.abs(gradient))) for gradient in gradients if gradient.size]
+    if not all(math.isfinite(top) for top in tops):
         raise non_finite(operation, parameters)
-    # finite, but the squares overflow
+    largest = max(tops)  # finite, but the squares overflow
     return _root_of_squares([gradient / largest for gradient in gradients]) * largest
 
 

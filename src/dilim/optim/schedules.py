@@ -73,7 +73,7 @@ class Constant(Schedule):
 
 @dataclass(frozen=True)
 class LinearDecay(Schedule):
-    """start + (end - start) min(step / steps, 1): a straight line, then constant.
+    """start (1 - s) + end s with s = min(step / steps, 1): a straight line, then constant.
 
     Args:
         start: at step 0.
@@ -91,7 +91,7 @@ class LinearDecay(Schedule):
     def formula(self, step: Any, m: Any) -> Any:
         """See the class."""
         share = m.minimum(step / float(self.steps), 1.0)
-        return self.start + (self.end - self.start) * share
+        return self.start * (1.0 - share) + self.end * share
 
 
 @dataclass(frozen=True)

@@ -50,11 +50,11 @@ def apply(op: OpDef, *inputs: Any, **params: Any) -> Tensor:
             operands.append(x)
             continue
         try:
-            if x.device is not CPU:
-                return _apply_elsewhere(op, inputs, params)
             operands.append(x._data)
         except AttributeError:
             raise _not_a_tensor(op, x) from None
+        if x.device is not CPU:
+            return _apply_elsewhere(op, inputs, params)
         last = x
     if numbers and last is not None:
         types, operands = _with_numbers(op, inputs, operands, last.dtype)

@@ -139,6 +139,8 @@ class Overwritten:
         )
 
     @property
-    def device(self) -> Any:
-        """Any use as an operand asks for the device first, and fails here."""
+    def _data(self) -> Any:
+        """Any use as an operand asks for the data first, and fails here."""
         raise self._refuse()
+
+    device = _data
