@@ -83,10 +83,10 @@ def test_cycles_end():
 def test_what_cannot_be_named_is_an_error():
     model = nn.Module()
     model.layers = {nn.Dense(1, 1)}
-    with pytest.raises(TypeError, match="'layers' is a set of modules or tensors; .* use a list"):
+    with pytest.raises(TypeError, match=r"'layers' is a set of modules or tensors; .* use a list"):
         model.parameters()
     model.layers = {1: parameter(1), "1": parameter(2)}
-    with pytest.raises(ValueError, match="two tensors have the name 'layers.1'"):
+    with pytest.raises(ValueError, match=r"two tensors have the name 'layers.1'"):
         model.parameters()
     model.layers = {1, 2}
     assert model.parameters() == []
@@ -190,7 +190,7 @@ def test_all_that_does_not_fit_is_named_and_nothing_is_written():
         "layers.1.bias: expected float32 (1,), received float64 (1,)"
     )
     assert model.layers[1].weight.tolist() == before
-    with pytest.raises(StateError, match="weight: expected float32 .*, received a list"):
+    with pytest.raises(StateError, match=r"weight: expected float32 .*, received a list"):
         nn.Dense(1, 1, bias=False).load_state_dict({"weight": [[1.0]]})
 
 
@@ -233,7 +233,7 @@ def test_update_takes_returned_values_and_writes_in_place():
     model.update(ascend)
     assert (weight.tolist(), weight.requires_grad) == ([[1.0], [2.0]], True)
     assert mode.recording
-    with pytest.raises(GradientError, match="Dense.update: no parameter has a gradient"):
+    with pytest.raises(GradientError, match=r"Dense.update: no parameter has a gradient"):
         nn.Dense(1, 1).update(ascend)
 
 

@@ -139,7 +139,7 @@ def test_a_newer_file(saved):
     data = saved.read_bytes()
     assert data.count(b'\\"format\\": 1') == 1
     saved.write_bytes(data.replace(b'\\"format\\": 1', b'\\"format\\": 9'))
-    with pytest.raises(FileFormatError, match="format 9, .* reads up to 1.* upgrade dilim"):
+    with pytest.raises(FileFormatError, match=r"format 9, .* reads up to 1.* upgrade dilim"):
         dilim.load(saved)
 
 

@@ -1,6 +1,6 @@
 """The formulae of all optimisers again, in NumPy float64, one parameter at a time.
 
-Each is a generator function: ``rule = RULES[name](**options)``, then ``p = rule(p, g, rate)`` per step.
+``rule = RULES[name](**options)`` for each parameter, then ``p = rule(p, g, rate)`` for each step.
 """
 
 import numpy as np

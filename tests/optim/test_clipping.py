@@ -60,17 +60,17 @@ def test_nan_is_refused_by_name_and_nothing_changes():
     model(dilim.ones((1, 2))).sum().backward()
     model.bias.grad[0] = math.nan
     text = r"the gradient of 'critic.bias' \(1,\) has 1 NaN and 0 infinities of 1 elements"
-    with pytest.raises(NonFiniteError, match=f"clip_grad_norm: {text}; .* detect_anomaly"):
+    with pytest.raises(NonFiniteError, match=f"clip_grad_norm: {text}; .*detect_anomaly"):
         optim.clip_grad_norm(model.parameters(), 0.1)
     assert model.weight.grad.tolist() == [[1.0], [1.0]]
     with pytest.raises(NonFiniteError, match=f"clip_grad_value: {text}"):
         optim.clip_grad_value(model.parameters(), 0.1)
-    with pytest.raises(NonFiniteError, match="'parameter 1' .* has 0 NaN and 1 infinities"):
+    with pytest.raises(NonFiniteError, match=r"'parameter 1' .* has 0 NaN and 1 infinities"):
         optim.clip_grad_norm(with_gradients([1.0], [math.inf]), 1.0)
 
 
 def test_limits_must_be_above_zero():
     with pytest.raises(ValueError, match="clip_grad_norm: limit: expected a number above 0"):
         optim.clip_grad_norm([], 0.0)
-    with pytest.raises(ValueError, match="clip_grad_value: limit: .* received nan"):
+    with pytest.raises(ValueError, match=r"clip_grad_value: limit: .* received nan"):
         optim.clip_grad_value([], math.nan)

@@ -129,6 +129,22 @@ def test_mixed_dtypes_and_a_dtype_that_changes(name):
         wanted = rule(wanted, gradient_at(step, 1, (1,)), 0.01)
     assert model.bias.dtype is dilim.float64
     np.testing.assert_allclose(model.bias.numpy(), wanted, rtol=1e-5)
+    slots = [x for key, x in optimizer.state_dict().items() if key.endswith((".0", ".1"))]
+    assert all(x.dtype is dilim.float64 for x in slots)
+
+
+def test_a_model_cast_to_float64_takes_steps_in_float64():
+    model = nn.Dense(2, 1, init="zeros")
+    optimizer = optim.SGD(model, 1.0)
+    give_gradients(model.parameters(), 0)
+    optimizer.step()
+    model.to("float64")
+    with dilim.no_grad():
+        model.bias.fill_(1.0)
+    give_gradients(model.parameters(), 1)
+    model.bias.grad = dilim.tensor([1.0 + 2.0**-40], dtype="float64")
+    optimizer.step()
+    assert model.bias.item() == -(2.0**-40)
 
 
 @every_optimizer
@@ -302,7 +318,7 @@ def test_state_that_does_not_fit_is_refused_and_changes_nothing():
     parameters = make_parameters()
     optimizer = optim.Adam(parameters, 0.01)
     with pytest.raises(
-        StateError, match="Adam.load_state_dict: the state is that of optimizer 'SGD'"
+        StateError, match=r"Adam.load_state_dict: the state is that of optimizer 'SGD'"
     ):
         optimizer.load_state_dict(optim.SGD(parameters).state_dict())
     other = optim.Adam(make_parameters(shapes=[(3, 5), (4,), ()]), 0.5).state_dict()

@@ -6,13 +6,18 @@ import pytest
 
 import dilim
 
-ONE = """abs acos acosh asin asinh atan atanh bitwise_invert ceil conj cos cosh exp expm1 floor imag
-isfinite isinf isnan log log10 log1p log2 logical_not matrix_transpose negative nonzero positive real
-reciprocal round sign signbit sin sinh sqrt square tan tanh trunc unique_all unique_counts
-unique_inverse unique_values"""
-TWO = """add atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign
+ONE = """
+abs acos acosh asin asinh atan atanh bitwise_invert ceil conj cos cosh exp expm1 floor imag
+isfinite isinf isnan log log10 log1p log2 logical_not matrix_transpose negative nonzero positive
+real reciprocal round sign signbit sin sinh sqrt square tan tanh trunc unique_all unique_counts
+unique_inverse unique_values
+"""
+TWO = """
+add atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign
 divide equal floor_divide greater greater_equal hypot less less_equal logaddexp logical_and
-logical_or logical_xor matmul maximum minimum multiply nextafter not_equal pow remainder subtract"""
+logical_or logical_xor matmul maximum minimum multiply nextafter not_equal pow remainder
+subtract
+"""
 REDUCTIONS = "all any argmax argmin count_nonzero max mean min"
 OTHERS = """
 arange(start, /, stop=None, step=1, *, dtype=None, device=None)
@@ -76,8 +81,9 @@ FUNCTIONS = [
     *(f"{name}(x, /, *, axis=None, keepdims=False)" for name in REDUCTIONS.split()),
     *OTHERS.strip().splitlines(),
 ]
-BINARY_METHODS = """add and eq floordiv ge gt le lshift lt matmul mod mul ne or pow rshift sub truediv
-xor"""
+BINARY_METHODS = """
+add and eq floordiv ge gt le lshift lt matmul mod mul ne or pow rshift sub truediv xor
+"""
 IN_PLACE = "add and floordiv lshift matmul mod mul or pow rshift sub truediv xor"
 METHODS = [
     *(f"__{name}__(self, other, /)" for name in BINARY_METHODS.split()),
@@ -190,7 +196,7 @@ def test_inspection():
     assert all(getattr(dilim, name) is dtype for name, dtype in everything.items())
     with pytest.raises(dilim.errors.DeviceError, match="expected one of 'cpu'"):
         info.dtypes(device="abacus")
-    with pytest.raises(dilim.errors.DtypeError, match="a kind among bool, .*; received 'text'"):
+    with pytest.raises(dilim.errors.DtypeError, match=r"a kind among bool, .*; received 'text'"):
         info.dtypes(kind="text")
     assert dilim.ones((1,) * 64).ndim == 64
 

@@ -272,7 +272,10 @@ def test_a_stale_view_is_refused():
 
 def test_anomaly_mode_names_the_first_operation():
     x = dilim.tensor([1.0, -1.0])
-    with dilim.detect_anomaly(), pytest.raises(NonFiniteError, match=r"log: made the first NaN.*test_autograd"):
+    with (
+        dilim.detect_anomaly(),
+        pytest.raises(NonFiniteError, match=r"log: made the first NaN.*test_autograd"),
+    ):
         dilim.log(x) + 1.0
     assert math.isnan(dilim.log(x)[1].item())
 
@@ -360,4 +363,6 @@ def test_integers_divide_to_floats_and_bytes_wrap():
     assert (half.tolist(), half.dtype) == ([0.5], dilim.float32)
     byte = dilim.tensor([200], dtype=dilim.uint8)
     assert (byte + 100).tolist() == [44]
-    assert (dilim.tensor([10], dtype=dilim.uint8) - dilim.tensor([20], dtype=dilim.uint8)).tolist() == [246]
+    assert (
+        dilim.tensor([10], dtype=dilim.uint8) - dilim.tensor([20], dtype=dilim.uint8)
+    ).tolist() == [246]

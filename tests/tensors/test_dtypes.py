@@ -3,6 +3,8 @@
 import copy
 import itertools
 import pickle
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -65,8 +67,26 @@ def test_python_numbers_take_the_dtype_of_the_tensor(dtype, number):
     name = type(number).__name__
     with pytest.raises(DtypeError, match=rf"Python {name} {number} does not mix with {dtype.name}"):
         dilim.result_type(x, number)
-    with pytest.raises(DtypeError, match=rf"Python {name} {number} does not mix with a {dtype.name}"):
+    with pytest.raises(
+        DtypeError, match=rf"Python {name} {number} does not mix with a {dtype.name}"
+    ):
         operation(number, x)
+
+
+def test_the_table_in_the_documentation_is_the_table():
+    page = Path(__file__).parents[2] / "docs" / "array-api.md"
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if re.match(r"\| (u?int\d+)? \|", line) or line.startswith("| | int8")
+    ]
+    header, *body = rows
+    assert header[1:] == [dtype.name for dtype in dtypes.INTEGER] == [row[0] for row in body]
+    for row in body:
+        for column, cell in zip(header[1:], row[1:], strict=True):
+            pair = (dtypes.as_dtype(row[0]), dtypes.as_dtype(column))
+            found = dtypes.PROMOTIONS.get(pair)
+            assert cell == (found.name if found else "")
 
 
 def test_result_type_of_several_and_of_none():

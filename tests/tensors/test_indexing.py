@@ -268,7 +268,11 @@ REFUSALS = [
     (lambda x: x[0.5], DtypeError, r"index: expected integers.* received float"),
     (lambda x: x["a"], DtypeError, r"index: expected integers.* received str"),
     (lambda x: x[dilim.ones(2)], DtypeError, r"received float32; cast positions with"),
-    (lambda x: dilim.take(x, dilim.asarray([9]), axis=1), IndexError, r"take: position 9 .* size 3"),
+    (
+        lambda x: dilim.take(x, dilim.asarray([9]), axis=1),
+        IndexError,
+        r"take: position 9 .* size 3",
+    ),
     (lambda x: dilim.take(x, dilim.asarray([0])), ShapeError, r"take: axis is needed"),
     (
         lambda x: dilim.take_along_axis(x, dilim.asarray([[3], [0]])),
@@ -302,7 +306,11 @@ WRITES = [
         DtypeError,
         r"a float64 value does not fit in a float32 tensor; cast it with value\.astype",
     ),
-    (lambda x: x.__setitem__(0, True), DtypeError, r"the Python bool True does not fit in a float32"),
+    (
+        lambda x: x.__setitem__(0, True),
+        DtypeError,
+        r"the Python bool True does not fit in a float32",
+    ),
     (
         lambda x: x.astype(dilim.int64).__setitem__(0, 0.5),
         DtypeError,

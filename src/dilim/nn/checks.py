@@ -53,13 +53,14 @@ def check_input(layer: Module, x: Any, weight: Tensor) -> None:
     Raises:
         DtypeError: not a tensor, or of another dtype.
     """
-    check_tensor(layer.label, x)
-    if x.dtype is not weight.dtype:
-        kind = weight.dtype.name
-        raise DtypeError(
-            f"{layer.label}: expected {kind} inputs, received {x.dtype.name}; cast them with "
-            f"x.astype(dilim.{kind})"
-        )
+    if isinstance(x, Tensor) and x.dtype is weight.dtype:
+        return
+    check_tensor(layer.described, x)
+    kind = weight.dtype.name
+    raise DtypeError(
+        f"{layer.described}: expected {kind} inputs, received {x.dtype.name}; cast them with "
+        f"x.astype(dilim.{kind})"
+    )
 
 
 def has_numbers(x: Tensor) -> bool:

@@ -91,8 +91,8 @@ class Conv2d(Module):
         outputs, channels, height, width = self.weight.shape
         if len(x.shape) != 4 or x.shape[1] != channels:
             raise ShapeError(
-                f"{self.label}: expected images (batch, {channels}, height, width), received shape "
-                f"{x.shape}"
+                f"{self.described}: expected images (batch, {channels}, height, width), "
+                f"received shape {x.shape}"
             )
         widths = self._widths(x.shape[2], x.shape[3])
         if widths != ((0, 0), (0, 0)):
@@ -148,7 +148,7 @@ class MaxPool2d(Module):
         Raises:
             ShapeError: x is smaller than a window.
         """
-        check_tensor(self.label, x)
+        check_tensor("MaxPool2d", x)
         _check_fits(self, x, self.kernel_size)
         return maximum_over(windows(x, self.kernel_size, self.stride), axis=(-2, -1))
 
@@ -167,7 +167,7 @@ def _same(size: int, window: int, stride: int) -> tuple[int, int]:
 def _check_fits(layer: Module, x: Tensor, size: tuple[int, int]) -> None:
     if len(x.shape) < 2 or x.shape[-2] < size[0] or x.shape[-1] < size[1]:
         raise ShapeError(
-            f"{layer.label}: a window of {size} does not fit in shape {x.shape} (after padding)"
+            f"{layer.described}: a window of {size} does not fit in shape {x.shape} (after padding)"
         )
 
 

@@ -75,7 +75,7 @@ class Dense(Module):
         check_input(self, x, self.weight)
         if x.shape[-1:] != (self.input_size,):
             raise ShapeError(
-                f"{self.label}: expected inputs of size {self.input_size} on the last axis, "
+                f"{self.described}: expected inputs of size {self.input_size} on the last axis, "
                 f"received shape {x.shape}"
             )
         result = matmul(x, self.weight)

@@ -53,7 +53,7 @@ class Embedding(Module):
             DtypeError: x does not hold integers.
             IndexError: a number is below 0 or above K - 1.
         """
-        check_indices(self.label, x, self.weight.shape[0], "row")
+        check_indices(self.described, x, self.weight.shape[0], "row")
         return take(self.weight, x, axis=0)
 
     def __repr__(self) -> str:

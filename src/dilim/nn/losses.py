@@ -228,11 +228,9 @@ def _shapes_differ(name: str, prediction: Tensor, target: Tensor, wanted: Shape)
 
 
 def _reduced(name: str, loss: Tensor, reduction: str) -> Tensor:
-    if reduction == "none":
-        return loss
-    if reduction == "sum":
-        return r.sum(loss)
+    if reduction == "mean":
+        if not loss.size:
+            raise ShapeError(f"{name}: there are no elements to average, shape {loss.shape}")
+        return r.mean(loss)
     known(f"{name}: reduction", reduction, REDUCTIONS)
-    if not loss.size:
-        raise ShapeError(f"{name}: there are no elements to average, shape {loss.shape}")
-    return r.mean(loss)
+    return r.sum(loss) if reduction == "sum" else loss

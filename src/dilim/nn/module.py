@@ -198,7 +198,7 @@ class Module:
     # --- looks --------------------------------------------------------------------------
 
     @property
-    def label(self) -> str:
+    def described(self) -> str:
         """How errors call this module: its `repr`, with its name where it has one."""
         return f"{self._title()} named {self.name!r}" if self.name else self._title()
 

@@ -62,7 +62,7 @@ class LayerNorm(Module):
         count = len(self.shape)
         if x.shape[-count:] != self.shape:
             raise ShapeError(
-                f"{self.label}: expected the last sizes to be {self.shape}, received shape "
+                f"{self.described}: expected the last sizes to be {self.shape}, received shape "
                 f"{x.shape}"
             )
         axes = tuple(range(-count, 0))

@@ -33,8 +33,8 @@ def clip_grad_norm(parameters: Iterable[Tensor], limit: float) -> Tensor:
     Source: Pascanu et al., On the difficulty of training recurrent neural networks, 2013.
     """
     check_limit("clip_grad_norm: limit", limit)
-    chosen = [x for x in parameters if x.grad is not None]
-    named = [(name_of(i, x), x) for i, x in enumerate(chosen)]
+    named = [(name_of(i, x), x) for i, x in enumerate(parameters) if x.grad is not None]
+    chosen = [x for _, x in named]
     with no_grad():
         norm = global_norm("clip_grad_norm", _gradients(chosen), named)
         for x, gradient in zip(chosen, _gradients(chosen), strict=True):
@@ -54,8 +54,8 @@ def clip_grad_value(parameters: Iterable[Tensor], limit: float) -> None:
         ValueError: limit is not above 0.
     """
     check_limit("clip_grad_value: limit", limit)
-    chosen = [x for x in parameters if x.grad is not None]
-    named = [(name_of(i, x), x) for i, x in enumerate(chosen)]
+    named = [(name_of(i, x), x) for i, x in enumerate(parameters) if x.grad is not None]
+    chosen = [x for _, x in named]
     with no_grad():
         for gradient in _gradients(chosen):
             check_no_nan("clip_grad_value", gradient, named)
@@ -127,9 +127,10 @@ def global_norm(
 
 
 def _root_of_squares(gradients: Sequence[Tensor]) -> Tensor:
-    total = zeros((), dtype=dtypes.float64)
-    for gradient in gradients:
-        total = total + r.sum(gradient * gradient).astype(dtypes.float64)
+    squares = [r.sum(gradient * gradient).astype(dtypes.float64) for gradient in gradients]
+    total = squares[0] if squares else zeros((), dtype=dtypes.float64)
+    for square in squares[1:]:
+        total = total + square
     return e.sqrt(total)
 
 

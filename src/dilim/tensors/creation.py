@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -66,14 +67,24 @@ def asarray(
         return _as_tensor(obj, dtype, device, copy)
     if not isinstance(obj, np.ndarray) and hasattr(obj, "__dlpack__"):
         return _as_tensor(from_dlpack(obj), dtype, device, copy)
-    source = np.asarray(obj) if isinstance(obj, (memoryview, bytearray)) else obj
+    source = _over_buffer(obj)
     array = host_array(source, dtype)
-    shared = isinstance(source, np.ndarray) and np.may_share_memory(array, source)
+    shared = array is source
     if copy is False and not shared:
         raise ValueError("asarray: copy=False, but this input has to be copied")
     if copy and shared:
         array = np.array(array, order="C")
     return _finish(array, device)
+
+
+def _over_buffer(obj: Any) -> Any:
+    """An array over the memory of anything with the buffer protocol; other objects as they are."""
+    if isinstance(obj, (list, tuple, int, float)):
+        return obj
+    try:
+        return np.asarray(obj if isinstance(obj, np.ndarray) else memoryview(obj))
+    except TypeError:
+        return obj
 
 
 def _as_tensor(x: Tensor, dtype: DTypeLike, device: DeviceLike, copy: bool | None) -> Tensor:
@@ -109,7 +120,7 @@ def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = Non
 
 def _shape(shape: Sizes) -> tuple[int, ...]:
     sizes = (shape,) if not isinstance(shape, Sequence) else tuple(shape)
-    result = tuple(int(size) for size in sizes)
+    result = tuple(index(size) for size in sizes)
     if any(size < 0 for size in result):
         raise ShapeError(f"shape: expected sizes >= 0, received {result}")
     return result

@@ -67,6 +67,10 @@ class Interchange:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         array = numpy_of(self)
         if dtype is not None and array.dtype != dtype:
+            if copy is False:
+                raise ValueError(
+                    f"__array__: {array.dtype} to {dtype} needs a copy, and copy=False"
+                )
             return array.astype(dtype)
         return np.array(array) if copy else array
 

@@ -35,8 +35,10 @@ def matmul(x1: Any, x2: Any, /) -> Tensor:
         ShapeError: inner sizes differ, or an operand has no dimensions.
     """
     for x in (x1, x2):
-        if x.__class__ in NUMBERS or x.shape == ():
+        if x.__class__ in NUMBERS or getattr(x, "shape", None) == ():
             raise ShapeError(f"matmul: expected at least one dimension, received {_described(x)}")
+        if not hasattr(x, "shape"):
+            return apply(_matmul, x1, x2)  # which says what was wrong
     first, second = len(x1.shape) == 1, len(x2.shape) == 1
     if not first and not second:
         return apply(_matmul, x1, x2)

@@ -178,6 +178,7 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
     if x1.__class__ in NUMBERS:
         hit = any(e.equal(x1, x2))
         return e.logical_not(hit) if invert else hit
+    dtypes.promote("isin", x1.dtype, x2.dtype)
     known = sort(flatten(x2.detach()))
     count = known.shape[0]
     if count == 0:

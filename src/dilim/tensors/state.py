@@ -43,7 +43,8 @@ def copy_into(
         raise StateError(f"{operation}: the state does not fit: {'; '.join(problems)}")
     with no_grad():
         for name in common:
-            targets[name].copy_(state[name])
+            value = state[name] if isinstance(state[name], Tensor) else Tensor(state[name])
+            targets[name].copy_(value.to(targets[name].device))
 
 
 def _shape(value: Any) -> str:

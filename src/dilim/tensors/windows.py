@@ -27,4 +27,4 @@ def windows(x: Tensor, size: tuple[int, int], stride: tuple[int, int] = (1, 1)) 
     Raises:
         ShapeError: a window is larger than x.
     """
-    return apply(_windows, x, size=size, stride=stride)  # type: ignore[no-any-return]
+    return apply(_windows, x, size=size, stride=stride)
