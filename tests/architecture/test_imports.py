@@ -14,7 +14,9 @@ HEAVY = ("gymnasium", "llvmlite", "matplotlib", "typer", "rich", "safetensors", 
 
 
 def loaded_by(statement):
-    code = f"import sys; before = set(sys.modules); {statement}; print(*(set(sys.modules) - before))"
+    code = (
+        f"import sys; before = set(sys.modules); {statement}; print(*(set(sys.modules) - before))"
+    )
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )

@@ -69,9 +69,8 @@ def first_derivative(op, sample, rng):
     if not out.dtype.is_floating:
         return None
     cotangent = rng.standard_normal(out.shape)
-    found = gradients(
-        [out], [leaves[p] for p in positions], [dilim.asarray(np.asarray(cotangent, out.numpy().dtype))]
-    )
+    seed = dilim.asarray(np.asarray(cotangent, out.numpy().dtype))
+    found = gradients([out], [leaves[p] for p in positions], [seed])
     directions = [rng.standard_normal(arrays[p].shape) for p in positions]
     analytic = sum(float(np.sum(g.numpy() * d)) for g, d in zip(found, directions, strict=True))
     for g, p in zip(found, positions, strict=True):
@@ -99,7 +98,8 @@ def second_derivative(op, sample, rng):
             return None
         cotangent = np.asarray(np.random.default_rng(seed).standard_normal(out.shape))
         inputs = [leaves[p] for p in positions]
-        found = gradients([out], inputs, [dilim.asarray(cotangent.astype(out.numpy().dtype))], create_graph=True)
+        start = dilim.asarray(cotangent.astype(out.numpy().dtype))
+        found = gradients([out], inputs, [start], create_graph=True)
         total = dilim.zeros((), dtype=found[0].dtype)
         for g, w in zip(found, weights, strict=True):
             total = total + (g * dilim.asarray(w.astype(g.numpy().dtype))).sum()

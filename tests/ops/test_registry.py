@@ -115,9 +115,7 @@ def test_a_wrong_derivative_is_caught():
 
 
 def test_a_derivative_that_is_wrong_only_at_second_order_is_caught():
-    detached = altered(
-        "exp", derivative=(lambda b, g, out, x: b.multiply(g, out.detach()),)
-    )
+    detached = altered("exp", derivative=(lambda b, g, out, x: b.multiply(g, out.detach()),))
     rng = np.random.default_rng(0)
     firsts = [first_derivative(detached, s, rng) for s in smooth_samples(detached)]
     assert all(pair is None or close(*pair, 1e-7) for pair in firsts)
@@ -157,4 +155,5 @@ def test_formula_table_is_not_empty():
     with_formula = [name for name, op in OPERATIONS.items() if op.formula]
     assert len(with_formula) > 60
     assert math.isclose(OPERATIONS["exp"].formula(1.0), math.e)
-    assert float_positions(OPERATIONS["where"], [np.ones(1, bool), np.ones(1), np.ones(1)]) == [1, 2]
+    arrays = [np.ones(1, bool), np.ones(1), np.ones(1)]
+    assert float_positions(OPERATIONS["where"], arrays) == [1, 2]

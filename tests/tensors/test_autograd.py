@@ -181,6 +181,16 @@ def test_gradients_in_mixed_precision_have_the_dtype_of_their_tensor():
     assert (a.grad.dtype, b.grad.dtype) == (dilim.float32, dilim.float64)
 
 
+@pytest.mark.parametrize("axis", [0, (), None])
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "any", "all"])
+def test_a_reduction_of_one_element_has_memory_of_its_own(name, axis):
+    x = dilim.ones((1,) if axis != () else (2,))
+    y = getattr(x if name not in ("any", "all") else x > 0, name)(axis=axis)
+    before = y.tolist()
+    x.fill_(5.0)
+    assert y.tolist() == before
+
+
 # --- writes in place ------------------------------------------------------------------------
 
 

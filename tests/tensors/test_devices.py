@@ -77,6 +77,15 @@ def test_mixed_devices_are_refused(device):
         y.__dlpack__()
 
 
+def test_a_write_from_another_device_is_refused(device):
+    x = dilim.zeros(2)
+    with pytest.raises(DeviceError, match=r"'cpu'.*'memory'.*value\.to\('cpu'\)"):
+        x[...] = dilim.ones(2, device="memory")
+    with pytest.raises(DeviceError, match="one device"):
+        x.add_(dilim.ones(2, device="memory"))
+    assert x.tolist() == [0, 0]
+
+
 def test_move_frees_the_old_side(device):
     x = dilim.tensor([1.0, 2.0], requires_grad=True)
     assert x.move_("memory") is x

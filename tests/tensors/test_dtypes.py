@@ -165,6 +165,7 @@ def test_dtypes_of_data():
     assert dilim.asarray([np.float64(1.0), 2.0]).dtype is dilim.float64
     assert dilim.asarray([dilim.ones(2, dtype=dilim.float64)] * 2).dtype is dilim.float64
     assert dilim.asarray([], dtype=dilim.int8).dtype is dilim.int8
+    assert dilim.asarray([True, False], dtype=dilim.uint64).tolist() == [1, 0]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from memory_device import MemoryDevice
+
 import dilim
 from dilim.errors import DtypeError, GradientError, ShapeError
 
@@ -329,3 +331,53 @@ WRITES = [
 def test_a_bad_write_is_named(use, error, match):
     with pytest.raises(error, match=match):
         use(dilim.zeros((2, 3)))
+
+
+# --- on another device ----------------------------------------------------------------------
+
+
+@pytest.fixture(params=["elsewhere", "mirrored"])
+def place(request):
+    """A function that puts a CPU tensor on a second device."""
+    device = MemoryDevice()
+
+    def put(x):
+        if request.param == "mirrored":
+            return dilim.Tensor(x, device=device, mirrored=True)
+        return dilim.Tensor(x, device=device)
+
+    return put
+
+
+KEYS = {
+    "list": [2, 0, 2],
+    "two lists": ([0, -1], [1, 1]),
+    "apart": ([0, 1], slice(None, None, -1), [[1], [0]]),
+    "mask": np.arange(12).reshape(3, 4) % 5 == 0,
+    "mask of an axis": (slice(1, None), np.array([True, False, False, True])),
+    "basic": (slice(None, None, -1), None, -2),
+}
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_keys_on_another_device(name, place):
+    key = KEYS[name]
+    array = numbers((3, 4, 2)) if name == "apart" else numbers((3, 4))
+    x = place(array)
+    got = x[key]
+    assert got.device is x.device
+    np.testing.assert_array_equal(got.numpy(), array[key])
+    x[key] = -1.0
+    array[key] = -1.0
+    np.testing.assert_array_equal(x.numpy(), array)
+    x[key] = place(numbers(array[key].shape))
+    array[key] = numbers(array[key].shape)
+    np.testing.assert_array_equal(x.numpy(), array)
+
+
+def test_a_key_that_lives_on_the_device(place):
+    x = place(numbers((3, 4)))
+    assert x[x > 11].tolist() == [12]
+    assert x[place(np.array([1]))].tolist() == [[5, 6, 7, 8]]
+    x[x > 2] = 0
+    assert x.numpy().sum() == 3

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from memory_device import MemoryDevice
 
 import dilim
 from dilim.errors import DtypeError, ShapeError
@@ -265,3 +266,31 @@ REFUSALS = [
 def test_a_bad_argument_is_named(use, error, match):
     with pytest.raises(error, match=match):
         use()
+
+
+ON_DEVICES = {
+    "sort": lambda x: dilim.sort(x, descending=True),
+    "unique_all": dilim.unique_all,
+    "nonzero": lambda x: dilim.nonzero(x - 3),
+    "isin": lambda x: dilim.isin(x, x[:2]),
+    "searchsorted": lambda x: dilim.searchsorted(dilim.sort(x), 2.5),
+    "cumulative_sum": lambda x: dilim.cumulative_sum(x, include_initial=True),
+    "diff": lambda x: dilim.diff(x, append=x[:1]),
+    "repeat": lambda x: dilim.repeat(x, 2),
+    "tril": lambda x: dilim.tril(x.reshape(2, 2)),
+    "pad": lambda x: dilim.pad(x, [(1, 1)]),
+    "roll": lambda x: dilim.roll(x, 1),
+    "imag": dilim.imag,
+}
+
+
+@pytest.mark.parametrize("name", ON_DEVICES)
+def test_results_on_another_device_are_those_on_the_cpu(name):
+    device = MemoryDevice()
+    x = dilim.asarray([3.0, 1.0, 3.0, 2.0])
+    here, there = ON_DEVICES[name](x), ON_DEVICES[name](x.to(device))
+    if not isinstance(here, tuple):
+        here, there = (here,), (there,)
+    for a, b in zip(here, there, strict=True):
+        assert b.device is device
+        assert (a.dtype, a.tolist()) == (b.dtype, b.tolist())

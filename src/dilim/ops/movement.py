@@ -15,12 +15,12 @@ import numpy as np
 
 from dilim import dtypes, shapes
 from dilim.dtypes import DType
-from dilim.errors import DtypeError, ShapeError
+from dilim.errors import ShapeError
 from dilim.ir.types import Type, Typed
 from dilim.ops.build import draw, layouts
 from dilim.ops.opdef import OpDef, Sample
-from dilim.ops.primitives import Expr, cast, constant, load, loop_index, prim, select
-from dilim.ops.recipe import Map, Scatter, flat_index, loop_indices, unravel
+from dilim.ops.primitives import Expr, cast, constant, load, loop_index, prim
+from dilim.ops.recipe import Map, flat_index, loop_indices, unravel
 from dilim.shapes import Shape
 
 Slices = tuple[tuple[int, int, int], ...]
@@ -203,9 +203,9 @@ expand = OpDef(
     sample_dtypes=ANY,
     derivative=(lambda b, g, out, x, *, shape: g,),
     recipe=_expand_recipe,
-    formula=lambda x, shape: x + np.zeros(shape, x.dtype) if x.dtype != bool else x | np.zeros(shape, bool),
+    formula=lambda x, shape: np.array(np.broadcast_arrays(x, np.empty(shape))[0]),
     is_view=True,
-)  # fmt: skip
+)
 
 
 def _flip_recipe(x: Type, *, axis: Shape) -> Map:
@@ -231,9 +231,11 @@ flip = OpDef(
     sample_dtypes=ANY,
     derivative=(lambda b, g, out, x, *, axis: b.flip(g, axis=axis),),
     recipe=_flip_recipe,
-    formula=lambda x, axis: x[tuple(slice(None, None, -1 if a in axis else 1) for a in range(x.ndim))],
+    formula=lambda x, axis: x[
+        tuple(slice(None, None, -1 if a in axis else 1) for a in range(x.ndim))
+    ],
     is_view=True,
-)  # fmt: skip
+)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -255,7 +257,7 @@ def _slice_recipe(x: Type, *, index: Slices) -> Map:
     return Map(tuple(count for _, count, _ in index), load(0, x.dtype, *where))
 
 
-_SLICES: tuple[tuple[Shape, Slices], ...] = (
+SLICE_SAMPLES: tuple[tuple[Shape, Slices], ...] = (
     ((), ()),
     ((6,), ((1, 3, 2),)),
     ((6,), ((5, 6, -1),)),
@@ -265,7 +267,7 @@ _SLICES: tuple[tuple[Shape, Slices], ...] = (
 
 
 def _slice_samples(rng: np.random.Generator, dtype: DType) -> Iterator[Sample]:
-    for shape, index in _SLICES:
+    for shape, index in SLICE_SAMPLES:
         yield Sample((draw(rng, shape, dtype),), {"index": index})
     yield Sample((draw(rng, (3, 4), dtype).T,), {"index": ((1, 2, 2), (0, 3, 1))})
 
@@ -283,226 +285,12 @@ slice_ = OpDef(
         ),
     ),
     recipe=_slice_recipe,
-    formula=lambda x, index: x[np.ix_(*(s + np.arange(n) * d for s, n, d in index))] if index else x,
+    formula=lambda x, index: (
+        x[np.ix_(*(s + np.arange(n) * d for s, n, d in index))] if index else x
+    ),
     is_view=True,
-)  # fmt: skip
-
-# --- partial write --------------------------------------------------------------------------
-
-
-def _slice_update_infer(x: Typed, value: Typed, *, index: Slices) -> tuple[Shape, DType]:
-    wanted = tuple(count for _, count, _ in index)
-    if value.shape != wanted:
-        raise ShapeError(
-            f"slice_update: expected a value of shape {wanted}, received {value.shape}"
-        )
-    if value.dtype is not x.dtype:
-        raise DtypeError(
-            f"slice_update: expected a value of dtype {x.dtype.name}, received "
-            f"{value.dtype.name}; cast it with value.astype(dilim.{x.dtype.name})"
-        )
-    return x.shape, x.dtype
-
-
-def _slice_update_reference(x: np.ndarray, value: np.ndarray, *, index: Slices) -> np.ndarray:
-    out = np.array(x)
-    out[numpy_slices(index) if index else ...] = value
-    return out
-
-
-def _slice_update_recipe(x: Type, value: Type, *, index: Slices) -> Map:
-    inside = constant(True, dtypes.bool_)
-    where: list[Expr] = []
-    for axis, (start, count, step) in enumerate(index):
-        steps = (loop_index(axis) - start) * int(math.copysign(1, step))
-        number = steps // abs(step)
-        hit = (steps >= 0) & prim("equal", steps % abs(step), 0) & (number < count)
-        inside = inside & hit
-        where.append(number)
-    old = load(0, x.dtype, *loop_indices(len(x.shape)))
-    return Map(x.shape, select(inside, load(1, value.dtype, *where, guard=inside), old))
-
-
-def _slice_update_samples(rng: np.random.Generator, dtype: DType) -> Iterator[Sample]:
-    for shape, index in _SLICES:
-        value = draw(rng, tuple(n for _, n, _ in index), dtype)
-        yield Sample((draw(rng, shape, dtype), value), {"index": index})
-
-
-def _slice_update_base(b: Any, g: Any, out: Any, x: Any, value: Any, *, index: Slices) -> Any:
-    zeros = b.full(shape=value.shape, value=0.0, dtype=g.dtype)
-    return b.slice_update(g, zeros, index=index)
-
-
-slice_update = OpDef(
-    name="slice_update",
-    doc="x with the elements that `slice` would read replaced by value.",
-    infer=_slice_update_infer,
-    reference=_slice_update_reference,
-    samples=_slice_update_samples,
-    sample_dtypes=ANY,
-    derivative=(
-        _slice_update_base,
-        lambda b, g, out, x, value, *, index: b.slice(g, index=index),
-    ),
-    recipe=_slice_update_recipe,
-)
-
-# --- joining --------------------------------------------------------------------------------
-
-
-def _concat_infer(*inputs: Typed, axis: int) -> tuple[Shape, DType]:
-    first = inputs[0]
-    dtype = first.dtype
-    for x in inputs[1:]:
-        dtype = dtypes.promote("concat", dtype, x.dtype)
-        same = (
-            x.shape[:axis] == first.shape[:axis] and x.shape[axis + 1 :] == first.shape[axis + 1 :]
-        )
-        if len(x.shape) != len(first.shape) or not same:
-            raise ShapeError(
-                f"concat: expected equal sizes except along axis {axis}, received shapes "
-                f"{' and '.join(str(y.shape) for y in inputs)}"
-            )
-    total = sum(x.shape[axis] for x in inputs)
-    return (*first.shape[:axis], total, *first.shape[axis + 1 :]), dtype
-
-
-def _concat_recipe(*inputs: Type, axis: int) -> Map:
-    shape, dtype = _concat_infer(*inputs, axis=axis)
-    position = loop_index(axis)
-    body = constant(0, dtype)
-    start = 0
-    for number, x in enumerate(inputs):
-        inside = (position >= start) & (position < start + x.shape[axis])
-        index = [loop_index(a) if a != axis else position - start for a in range(len(shape))]
-        body = select(inside, cast(load(number, x.dtype, *index, guard=inside), dtype), body)
-        start += x.shape[axis]
-    return Map(shape, body)
-
-
-def _concat_rule(b: Any, g: Any, out: Any, *inputs: Any, axis: int, position: int) -> Any:
-    start = sum(x.shape[axis] for x in inputs[:position])
-    index = tuple(
-        (start if a == axis else 0, size, 1) for a, size in enumerate(inputs[position].shape)
-    )
-    return b.slice(g, index=index)
-
-
-def _concat_samples(rng: np.random.Generator, dtype: DType) -> Iterator[Sample]:
-    for sizes, axis in ((((2,), (3,)), 0), (((2, 1), (2, 0), (2, 2)), 1), (((1, 3),), 0)):
-        yield Sample(tuple(draw(rng, size, dtype) for size in sizes), {"axis": axis})
-    yield Sample((draw(rng, (3, 2), dtype).T, draw(rng, (4, 3), dtype)[::2]), {"axis": 0})
-
-
-concat = OpDef(
-    name="concat",
-    doc="Tensors joined along an axis.",
-    infer=_concat_infer,
-    reference=lambda *inputs, axis: np.concatenate(inputs, axis),
-    samples=_concat_samples,
-    sample_dtypes=ANY,
-    derivative=(_concat_rule,),
-    variadic=True,
-    recipe=_concat_recipe,
-    formula=lambda *inputs, axis: np.moveaxis(
-        np.array([row for x in inputs for row in np.moveaxis(x, axis, 0)]).reshape(
-            (-1, *np.moveaxis(inputs[0], axis, 0).shape[1:])
-        ),
-        0,
-        axis,
-    ),
-)
-
-# --- windows (convolution, pooling) ---------------------------------------------------------
-
-
-def window_counts(shape: Shape, size: Shape, stride: Shape) -> Shape:
-    """Numbers of windows over the last two axes."""
-    return tuple(max((n - w) // s + 1, 0) for n, w, s in zip(shape[-2:], size, stride, strict=True))
-
-
-def _windows_infer(x: Typed, *, size: Shape, stride: Shape) -> tuple[Shape, DType]:
-    if len(x.shape) < 2 or any(n < w for n, w in zip(x.shape[-2:], size, strict=True)):
-        raise ShapeError(f"windows: a window of {size} does not fit in shape {x.shape}")
-    return (*x.shape[:-2], *window_counts(x.shape, size, stride), *size), x.dtype
-
-
-def _windows_reference(x: np.ndarray, *, size: Shape, stride: Shape) -> np.ndarray:
-    views = np.lib.stride_tricks.sliding_window_view(x, size, axis=(-2, -1))
-    return views[..., :: stride[0], :: stride[1], :, :]
-
-
-def _windows_recipe(x: Type, *, size: Shape, stride: Shape) -> Map:
-    shape, _ = _windows_infer(x, size=size, stride=stride)
-    lead = len(x.shape) - 2
-    row = loop_index(lead) * stride[0] + loop_index(lead + 2)
-    column = loop_index(lead + 1) * stride[1] + loop_index(lead + 3)
-    return Map(shape, load(0, x.dtype, *loop_indices(lead), row, column))
-
-
-def _fold_reference(x: np.ndarray, *, shape: Shape, stride: Shape) -> np.ndarray:
-    out = np.zeros(shape, x.dtype)
-    rows, columns, height, width = x.shape[-4:]
-    for i in range(height):
-        for j in range(width):
-            bottom, right = i + rows * stride[0], j + columns * stride[1]
-            out[..., i : bottom : stride[0], j : right : stride[1]] += x[..., i, j]
-    return out
-
-
-def _fold_recipe(x: Type, *, shape: Shape, stride: Shape) -> Scatter:
-    lead = len(shape) - 2
-    rows, columns, height, width = x.shape[-4:]
-    space = (*x.shape[:-4], height, width, rows, columns)
-    i, j, row, column = loop_indices(4, lead)
-    target = (*loop_indices(lead), row * stride[0] + i, column * stride[1] + j)
-    body = load(0, x.dtype, *loop_indices(lead), row, column, i, j)
-    return Scatter(space, target, body, "add", base=None, shape=shape)
-
-
-def _windows_samples(rng: np.random.Generator, dtype: DType) -> Iterator[Sample]:
-    for shape, size, stride in (
-        ((4, 5), (2, 3), (1, 1)),
-        ((2, 1, 5, 5), (3, 2), (2, 3)),
-        ((3, 4), (1, 1), (1, 2)),
-    ):
-        yield Sample((draw(rng, shape, dtype),), {"size": size, "stride": stride})
-
-
-def _fold_samples(rng: np.random.Generator, dtype: DType) -> Iterator[Sample]:
-    for sample in _windows_samples(rng, dtype):
-        params = sample.params
-        shape = sample.inputs[0].shape
-        counts = window_counts(shape, params["size"], params["stride"])
-        x = draw(rng, (*shape[:-2], *counts, *params["size"]), dtype)
-        yield Sample((x,), {"shape": shape, "stride": params["stride"]})
-
-
-windows = OpDef(
-    name="windows",
-    doc="Sliding windows over the last two axes: (..., H, W) to (..., rows, columns, h, w).",
-    infer=_windows_infer,
-    reference=_windows_reference,
-    samples=_windows_samples,
-    sample_dtypes=dtypes.NUMERIC,
-    derivative=(lambda b, g, out, x, *, size, stride: b.fold(g, shape=x.shape, stride=stride),),
-    recipe=_windows_recipe,
-    is_view=True,
-)
-fold = OpDef(
-    name="fold",
-    doc="The transpose of `windows`: overlapping windows added back into (..., H, W).",
-    infer=lambda x, *, shape, stride: (shape, x.dtype),
-    reference=_fold_reference,
-    samples=_fold_samples,
-    sample_dtypes=dtypes.NUMERIC,
-    derivative=(
-        lambda b, g, out, x, *, shape, stride: b.windows(g, size=x.shape[-2:], stride=stride),
-    ),
-    recipe=_fold_recipe,
 )
 
 OPS = (
-    full, astype, reshape, permute, expand, flip, slice_, slice_update, concat, windows, fold,
+    full, astype, reshape, permute, expand, flip, slice_,
 )  # fmt: skip

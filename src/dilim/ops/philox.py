@@ -196,14 +196,11 @@ def draw_words(kind: Kind, count: int, dtype: npt.DTypeLike = np.float32) -> int
 
 
 def random_bits(state: Words, shape: Shape) -> Words:
-    """Uniform 32-bit words: the stream itself, in C order.
+    """Uniform 32-bit words: the stream itself, in C order; uint32 of the given shape.
 
     Args:
         state: uint32, shape (6,); not changed.
         shape: shape of the result.
-
-    Returns:
-        uint32 array of that shape, one word per element.
 
     Raises:
         DtypeError, ShapeError: not a state, or a negative size.

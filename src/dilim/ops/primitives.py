@@ -81,8 +81,8 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
     "shift_left": Primitive(2, np.left_shift),
     "shift_right": Primitive(2, _logical_right_shift),
 }
-"""Name of each primitive -> its meaning. ``bitcast``, ``cast``, ``constant``, ``index`` and ``load``
-are expression nodes of their own."""
+"""Name of each primitive -> its meaning. ``bitcast``, ``cast``, ``constant``, ``index`` and
+``load`` are expression nodes of their own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,96 +14,10 @@ from dilim.errors import ShapeError
 from dilim.ir.types import Type, Typed
 from dilim.ops.build import draw, require
 from dilim.ops.opdef import OpDef, Rule, Sample
-from dilim.ops.primitives import Expr, cast, constant, load, loop_index, prim
-from dilim.ops.recipe import BLOCK, LANES, ArgReduce, Reduce
+from dilim.ops.primitives import Expr, load, loop_index
+from dilim.ops.recipe import ArgReduce, Reduce
+from dilim.ops.summation import lane_reduce
 from dilim.shapes import Shape
-
-# --- the order ------------------------------------------------------------------------------
-
-
-def _tree(combine: np.ufunc, parts: np.ndarray) -> np.ndarray:
-    """Combine along axis 1 by halving; a middle part without partner waits a round."""
-    count = parts.shape[1]
-    while count > 1:
-        half = (count + 1) // 2
-        pairs = combine(parts[:, : count - half], parts[:, half:count])
-        if 2 * half == count:
-            parts = pairs
-        else:
-            parts = np.concatenate([pairs, parts[:, count - half : half]], axis=1)
-        count = half
-    return parts[:, 0]
-
-
-def _tree_of_lanes(combine: np.ufunc, lanes: np.ndarray, count: int) -> np.ndarray:
-    """Combine up to 16 lanes along the axis before the last (which may be left out)."""
-    half = LANES // 2
-    while half:
-        if count > half:
-            pairs = combine(lanes[:, : count - half], lanes[:, half:count])
-            if count < 2 * half:
-                pairs = np.concatenate([pairs, lanes[:, count - half : half]], axis=1)
-            lanes = pairs
-            count = half
-        half //= 2
-    return lanes[:, 0]
-
-
-def _block(combine: np.ufunc, rows: np.ndarray) -> np.ndarray:
-    """Reduce axis 1 of (outer, count, inner) for one block, or for many full ones."""
-    outer, count, inner = rows.shape
-    steps, rest = divmod(count, LANES)
-    if steps == 0:
-        return _tree_of_lanes(combine, rows, count)
-    if steps == 1:
-        total = rows[:, :LANES]
-    else:
-        lanes = rows[:, : steps * LANES] if rest else rows
-        # The lanes are the inner loop of this sum: NumPy adds the steps one after another.
-        total = combine.reduce(
-            lanes.reshape((outer, steps, LANES, inner)), axis=1, dtype=rows.dtype
-        )
-    if rest:
-        total = np.array(total)
-        total[:, :rest] = combine(total[:, :rest], rows[:, steps * LANES :])
-    return _tree_of_lanes(combine, total, LANES)
-
-
-@functools.lru_cache(maxsize=1024)
-def _plan(shape: Shape, axes: Shape) -> tuple[Shape, int, int, int, Shape | None]:
-    """Kept sizes; the shape as (outer, count, inner); the axes' order if they have to move."""
-    kept = tuple(axis for axis in range(len(shape)) if axis not in axes)
-    sizes = tuple(shape[axis] for axis in kept)
-    count = math.prod(shape[axis] for axis in axes)
-    first = axes[0] if axes else 0
-    if axes == tuple(range(first, first + len(axes))):
-        inner = math.prod(shape[first + len(axes) :])
-        return sizes, math.prod(shape[:first]), count, inner, None
-    return sizes, 1, count, math.prod(sizes), (*axes, *kept)
-
-
-def lane_reduce(combine: np.ufunc, identity: Any, x: np.ndarray, axes: Shape) -> np.ndarray:
-    """Reduce ``axes`` of ``x`` with 16 lanes in blocks of 4,096 elements (see `recipe`)."""
-    sizes, outer, count, inner, order = _plan(x.shape, axes)
-    if count == 0:
-        return np.full(sizes, identity, x.dtype)
-    if count == 1:
-        return np.array(x, order="C").reshape(sizes)  # never the memory of x itself
-    if order is not None:
-        x = x.transpose(order)
-    if not x.flags.c_contiguous:
-        x = np.ascontiguousarray(x)
-    rows = x.reshape((outer, count, inner))
-    full = count // BLOCK
-    if count <= BLOCK:
-        return _block(combine, rows).reshape(sizes)
-    blocks = rows[:, : full * BLOCK].reshape((outer * full, BLOCK, rows.shape[2]))
-    parts = _block(combine, blocks).reshape((outer, full, rows.shape[2]))
-    if count > full * BLOCK:
-        tail = _block(combine, rows[:, full * BLOCK :])
-        parts = np.concatenate([parts, tail[:, None]], axis=1)
-    return _tree(combine, parts).reshape(sizes)
-
 
 # --- definitions ----------------------------------------------------------------------------
 
@@ -369,84 +282,6 @@ def _position(name: str, doc: str, function: Callable[..., Any], largest: bool) 
 argmax = _position("argmax", "Position of the first largest element; NaN wins.", np.argmax, True)
 argmin = _position("argmin", "Position of the first smallest element; NaN wins.", np.argmin, False)
 
-# --- contraction ----------------------------------------------------------------------------
-
-
-def _matmul_infer(x: Typed, y: Typed) -> tuple[Shape, DType]:
-    dtype = dtypes.promote("matmul", x.dtype, y.dtype)
-    require("matmul", x, dtypes.NUMERIC, "numeric")
-    a, c = x.shape, y.shape
-    if len(a) < 2 or len(c) < 2 or a[-1] != c[-2]:
-        raise ShapeError(
-            f"matmul: inner sizes differ: expected x.shape[-1] == y.shape[-2], received {a} @ {c}"
-        )
-    return (*shapes.broadcast("matmul", a[:-2], c[:-2]), a[-2], c[-1]), dtype
-
-
-def _matmul_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """k ascending in one accumulator per output, each product rounded before it is added."""
-    dtype = np.result_type(x, y)
-    batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
-    total = np.zeros((*batch, x.shape[-2], y.shape[-1]), dtype)
-    for k in range(x.shape[-1]):
-        total = total + x[..., :, k, None].astype(dtype) * y[..., None, k, :].astype(dtype)
-    return total
-
-
-def _matmul_kernel(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.asarray(np.matmul(x, y))
-
-
-def _matmul_recipe(x: Type, y: Type) -> Reduce:
-    shape, dtype = _matmul_infer(x, y)
-    rank = len(shape)
-    k = loop_index(rank)
-
-    def batch_index(value: Type) -> list[Expr]:
-        sizes = value.shape[:-2]
-        offset = rank - 2 - len(sizes)
-        zero = constant(0, dtypes.INDEX)
-        return [loop_index(offset + a) if size != 1 else zero for a, size in enumerate(sizes)]
-
-    left = load(0, x.dtype, *batch_index(x), loop_index(rank - 2), k)
-    right = load(1, y.dtype, *batch_index(y), k, loop_index(rank - 1))
-    body = prim("multiply", cast(left, dtype), cast(right, dtype))
-    return Reduce(shape, (x.shape[-1],), body, "add", 0, order="ascending")
-
-
-def _transpose(b: Any, x: Any) -> Any:
-    rank = len(x.shape)
-    return b.permute(x, order=(*range(rank - 2), rank - 1, rank - 2))
-
-
-def _matmul_samples(rng: np.random.Generator, dtype: DType) -> Iterator[Sample]:
-    for a, c in (
-        ((2, 3), (3, 4)),
-        ((1, 1), (1, 1)),
-        ((0, 3), (3, 2)),
-        ((2, 0), (0, 2)),
-        ((2, 2, 3), (3, 2)),
-        ((2, 1, 2, 3), (4, 3, 1)),
-        ((5, 37), (37, 3)),
-    ):
-        yield Sample((draw(rng, a, dtype), draw(rng, c, dtype)), {})
-    yield Sample((draw(rng, (3, 2), dtype).T, draw(rng, (6, 8), dtype)[::2, ::-3]), {})
-
-
-matmul = OpDef(
-    name="matmul",
-    doc="Matrix product over the last two axes; leading axes broadcast. k is summed ascending.",
-    infer=_matmul_infer,
-    reference=_matmul_reference,
-    kernel=_matmul_kernel,
-    samples=_matmul_samples,
-    sample_dtypes=dtypes.NUMERIC,
-    derivative=(
-        lambda b, g, out, x, y: b.matmul(g, _transpose(b, y)),
-        lambda b, g, out, x, y: b.matmul(_transpose(b, x), g),
-    ),
-    recipe=_matmul_recipe,
-    formula=lambda x, y: np.einsum("...ik,...kj->...ij", x, y),
-)
-
-OPS = (sum_, prod, max_, min_, any_, all_, argmax, argmin, matmul)
+OPS = (
+    sum_, prod, max_, min_, any_, all_, argmax, argmin,
+)  # fmt: skip

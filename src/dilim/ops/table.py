@@ -6,10 +6,36 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from dilim.ops import binary, gather, movement, random, reduce, sorting, unary
+from dilim.ops import (
+    binary,
+    comparison,
+    contract,
+    gather,
+    joining,
+    movement,
+    random,
+    reduce,
+    sorting,
+    transcendental,
+    unary,
+    windows,
+)
 from dilim.ops.opdef import OpDef
 
-MODULES: Final = (unary, binary, reduce, movement, gather, sorting, random)
+MODULES: Final = (
+    unary,
+    transcendental,
+    binary,
+    comparison,
+    reduce,
+    contract,
+    movement,
+    joining,
+    windows,
+    gather,
+    sorting,
+    random,
+)
 
 
 def _collect() -> Mapping[str, OpDef]:

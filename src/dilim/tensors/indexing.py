@@ -170,9 +170,9 @@ def set_(x: Any, key: Any, value: Any) -> None:
 
 
 def _write_basic(x: Any, what: Key, value: Any) -> None:
-    device = inplace.common_side(x, x)
     region = apply(_slice, x, index=what.spans)
     fitted = _fit_value(x, value, what.sliced, what.final)
+    device = inplace.common_side(x, fitted)
     device.write(region._on(device), fitted._on(device))
     inplace.written(x, device)
 

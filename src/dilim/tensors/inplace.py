@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dilim.errors import DtypeError, GradientError, ShapeError
+from dilim.errors import DeviceError, DtypeError, GradientError, ShapeError
 from dilim.runtime.devices import CPU, MirroredStorage
 from dilim.tensors.dispatch import NUMBERS
 from dilim.tensors.tape import mode
@@ -45,8 +45,19 @@ def replace(x: Any, result: Any) -> Tensor:
 
 
 def common_side(x: Any, value: Any) -> Any:
-    """The device on which ``x`` takes ``value``."""
-    return value.device if isinstance(x._storage, MirroredStorage) else x.device
+    """The device on which ``x`` takes ``value``.
+
+    Raises:
+        DeviceError: they live on different devices.
+    """
+    if isinstance(x._storage, MirroredStorage):
+        return value.device
+    if value.device is not x.device and not isinstance(value._storage, MirroredStorage):
+        raise DeviceError(
+            f"in-place write: expected a value on {x.device.name!r}, received one on "
+            f"{value.device.name!r}; use value.to({x.device.name!r})"
+        )
+    return x.device
 
 
 def written(x: Any, device: Any = CPU) -> None:

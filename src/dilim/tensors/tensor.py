@@ -358,7 +358,7 @@ def _from_python(data: Any, wanted: Any) -> np.ndarray:
     if wanted is None:
         floats = array.dtype.kind == "f" and not typed
         wanted = (dtypes.DEFAULT_FLOAT if floats else dtypes.as_dtype(array.dtype)).numpy
-    if wanted.kind in "iu" and wanted != array.dtype and array.size:
+    if wanted.kind in "iu" and array.dtype.kind != "b" and wanted != array.dtype and array.size:
         limits = np.iinfo(wanted)
         if not (array.min() >= limits.min and array.max() <= limits.max):
             raise DtypeError(
