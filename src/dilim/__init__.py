@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from dilim._version import __version__
+from dilim._version import __version__ as __version__
 
 _HOMES = {
     "dilim.dtypes": ("int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 DType"),

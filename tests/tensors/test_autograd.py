@@ -201,7 +201,7 @@ def test_overwriting_a_needed_result_is_an_error_that_names_it():
     loss = out.sum()
     with dilim.no_grad():
         out[...] = 0.0
-    with pytest.raises(GradientError, match="sigmoid.*'probability'.*written in place"):
+    with pytest.raises(GradientError, match=r"sigmoid.*'probability'.*written in place"):
         loss.backward()
 
 

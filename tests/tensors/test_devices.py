@@ -19,7 +19,7 @@ def device():
 
 
 def test_unknown_device_names_the_known_ones():
-    with pytest.raises(DeviceError, match="'cpu'.*received 'abacus'"):
+    with pytest.raises(DeviceError, match=r"'cpu'.*received 'abacus'"):
         dilim.zeros(2, device="abacus")
 
 

@@ -5,11 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-
 from memory_device import MemoryDevice
 
 import dilim
-from dilim.errors import DtypeError, GradientError, ShapeError
+from dilim.errors import DeviceError, DtypeError, GradientError, ShapeError
 
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
 COMMON = settings(max_examples=150, deadline=None, derandomize=True)
@@ -373,6 +372,18 @@ def test_keys_on_another_device(name, place):
     x[key] = place(numbers(array[key].shape))
     array[key] = numbers(array[key].shape)
     np.testing.assert_array_equal(x.numpy(), array)
+
+
+def test_both_sides_of_a_mirrored_tensor_take_values():
+    device = MemoryDevice()
+    x = dilim.Tensor(numbers((2, 2)), device=device, mirrored=True)
+    x[0] = dilim.asarray([-1.0, -2.0]).astype(dilim.float64)
+    x[[1]] = dilim.asarray([[-3.0, -4.0]]).astype(dilim.float64)
+    assert x.tolist() == [[-1, -2], [-3, -4]]
+    x[0, 0] = dilim.Tensor(9.0, dtype=dilim.float64, device=device)
+    assert (x * 1).tolist() == [[9, -2], [-3, -4]]
+    with pytest.raises(DeviceError, match=r"expected a value on 'cpu', received one on 'memory'"):
+        dilim.zeros(2)[[0]] = dilim.ones(1, device=device)
 
 
 def test_a_key_that_lives_on_the_device(place):

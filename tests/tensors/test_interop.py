@@ -97,6 +97,9 @@ def test_asarray_copies_only_when_it_may():
         dilim.asarray([1.0], copy=False)
     assert share(dilim.asarray(source, copy=False), source)
     assert dilim.asarray(np.zeros(0), copy=False).shape == (0,)
+    free = dilim.asarray(source, copy=True)
+    free += 1
+    assert source.tolist() != free.tolist()
     x = dilim.ones(2)
     assert dilim.asarray(x) is x
     assert dilim.asarray(x, copy=True) is not x

@@ -101,7 +101,7 @@ def _floor_divide_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         infinite = np.isinf(x) | np.isinf(y)
         if infinite.any():
             result = np.where(infinite, np.floor(np.divide(x, y)), result)
-    return result
+    return np.asarray(result)
 
 
 def _floor_divide_body(x: Expr, y: Expr) -> Expr:

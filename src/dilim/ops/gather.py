@@ -74,10 +74,11 @@ def _along_kernel(x: np.ndarray, indices: np.ndarray, *, axis: int) -> np.ndarra
     """As `_take_kernel`."""
     if indices.dtype != np.uint64:
         try:
-            return x[_along_key(indices, axis)]
+            return np.asarray(x[_along_key(indices, axis)])
         except IndexError:
             pass
-    return x[_along_key(checked("take_along_axis", indices, x.shape[axis]), axis)]
+    where = checked("take_along_axis", indices, x.shape[axis])
+    return np.asarray(x[_along_key(where, axis)])
 
 
 # --- whole slices along one axis ------------------------------------------------------------

@@ -22,7 +22,7 @@ def _argsort_reference(x: np.ndarray, *, axis: int, descending: bool) -> np.ndar
         return np.argsort(x, axis=axis, stable=True)
     # reversed twice so that equal elements keep their order
     backwards = np.flip(np.argsort(np.flip(x, axis), axis=axis, stable=True), axis)
-    return x.shape[axis] - 1 - backwards
+    return np.asarray(x.shape[axis] - 1 - backwards)
 
 
 def _argsort_samples(rng: np.random.Generator, dtype: DType) -> Iterator[Sample]:

@@ -178,8 +178,11 @@ def _write_basic(x: Any, what: Key, value: Any) -> None:
 
 
 def _write_advanced(x: Any, key: Any, value: Any) -> None:
+    if value.__class__ not in NUMBERS:
+        inplace.common_side(x, value)
+        value = numpy_of(value)
     try:
-        x._data[_numpy_key(key)] = value if value.__class__ in NUMBERS else numpy_of(value)
+        x._data[_numpy_key(key)] = value
     except ValueError as error:
         raise ShapeError(f"x[...] = value: {error}") from None
     inplace.written(x)
@@ -202,9 +205,10 @@ def _scattered(x: Any, key: Any, value: Any) -> Tensor:
         hit.reshape(-1)[target.reshape(-1)] = True
         return apply(_where, beside(x, hit), value, x)
     new = _fit_value(x, value, target.shape, target.shape)
-    both = [apply(_reshape, part, shape=(part.size,)) for part in (x, new)]
+    flat = [apply(_reshape, part, shape=(part.size,)) for part in (x, new)]
+    both = apply(_concat, *flat, axis=0)
     origin.reshape(-1)[target.reshape(-1)] = np.arange(x.size, x.size + target.size)
-    return apply(_take, apply(_concat, *both, axis=0), beside(x, origin), axis=0)
+    return apply(_take, both, beside(both, origin), axis=0)
 
 
 def _as_value(x: Any, value: Any) -> Any:
