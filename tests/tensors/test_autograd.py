@@ -376,3 +376,11 @@ def test_integers_divide_to_floats_and_bytes_wrap():
     assert (
         dilim.tensor([10], dtype=dilim.uint8) - dilim.tensor([20], dtype=dilim.uint8)
     ).tolist() == [246]
+
+
+@pytest.mark.parametrize(
+    "name", "max sum prod mean var argmax flip sort softmax cumulative_sum squeeze flatten".split()
+)
+def test_lists_are_refused_with_the_cure(name):
+    with pytest.raises(DtypeError, match=r"received list; wrap it with dilim\.asarray"):
+        getattr(dilim, name)([1.0, 2.0])

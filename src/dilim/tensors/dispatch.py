@@ -52,7 +52,7 @@ def apply(op: OpDef, *inputs: Any, **params: Any) -> Tensor:
         try:
             operands.append(x._data)
         except AttributeError:
-            raise _not_a_tensor(op, x) from None
+            raise _not_a_tensor(op.name, x) from None
         if x.device is not CPU:
             return _apply_elsewhere(op, inputs, params)
         last = x
@@ -136,14 +136,26 @@ def _with_numbers(
     return types, arrays
 
 
-def _not_a_tensor(op: OpDef, value: Any) -> TypeError:
+def _not_a_tensor(operation: str, value: Any) -> TypeError:
     kind = type(value).__name__
     cure = (
         "wrap it with dilim.asarray(...)"
         if isinstance(value, (np.ndarray, np.generic, list))
         else ("use a Tensor, or a Python int, float or bool")
     )
-    return DtypeError(f"{op.name}: expected Tensors or Python numbers, received {kind}; {cure}")
+    return DtypeError(f"{operation}: expected Tensors or Python numbers, received {kind}; {cure}")
+
+
+def rank_of(operation: str, x: Any) -> int:
+    """The number of dimensions of a tensor.
+
+    Raises:
+        DtypeError: x is something else, such as a list.
+    """
+    try:
+        return len(x.shape)
+    except AttributeError:
+        raise _not_a_tensor(operation, x) from None
 
 
 def _written_through_view(op: OpDef, value: Tensor) -> GradientError:

@@ -17,7 +17,7 @@ from dilim.ops.table import OPERATIONS
 from dilim.runtime.devices import CPU
 from dilim.shapes import Shape
 from dilim.tensors import inplace, keys
-from dilim.tensors.dispatch import ACCEPTED, NUMBERS, apply
+from dilim.tensors.dispatch import ACCEPTED, NUMBERS, apply, rank_of
 from dilim.tensors.interchange import numpy_of
 from dilim.tensors.keys import Key, Selector
 from dilim.tensors.sets import positions_of
@@ -54,7 +54,7 @@ def take(x: Tensor, indices: Any, /, *, axis: int | None = None) -> Tensor:
         if len(x.shape) != 1:
             raise ShapeError(f"take: axis is needed for a tensor of shape {x.shape}")
         axis = 0
-    place = shapes.normalize_axis("take", axis, len(x.shape))
+    place = shapes.normalize_axis("take", axis, rank_of("take", x))
     return apply(_take, x, indices, axis=place)
 
 
@@ -69,7 +69,7 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     Raises:
         IndexError: a position is out of range.
     """
-    place = shapes.normalize_axis("take_along_axis", axis, len(x.shape))
+    place = shapes.normalize_axis("take_along_axis", axis, rank_of("take_along_axis", x))
     if len(indices.shape) == len(x.shape):
         outer_x = (*x.shape[:place], 1, *x.shape[place + 1 :])
         outer_i = (*indices.shape[:place], 1, *indices.shape[place + 1 :])

@@ -13,7 +13,7 @@ from dilim.dtypes import DType
 from dilim.errors import ShapeError
 from dilim.ops.table import OPERATIONS
 from dilim.shapes import Shape
-from dilim.tensors.dispatch import NUMBERS, apply
+from dilim.tensors.dispatch import NUMBERS, apply, rank_of
 from dilim.tensors.transfer import beside
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def reshape(x: Tensor, /, shape: int | Sequence[int], *, copy: bool | None = Non
 
 def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:
     """Axes in another order: out.shape[k] = x.shape[axes[k]]."""
-    rank = len(x.shape)
+    rank = rank_of("permute_dims", x)
     order = tuple(shapes.normalize_axis("permute_dims", axis, rank) for axis in axes)
     return apply(_permute, x, order=order)
 
@@ -133,10 +133,11 @@ def squeeze(x: Tensor, /, axis: int | Sequence[int] | None = None) -> Tensor:
     Raises:
         ShapeError: a named axis has another size.
     """
+    rank = rank_of("squeeze", x)
     if axis is None:
         axes = tuple(a for a, size in enumerate(x.shape) if size == 1)
     else:
-        axes = shapes.normalize_axes("squeeze", axis, len(x.shape))
+        axes = shapes.normalize_axes("squeeze", axis, rank)
     for a in axes:
         if x.shape[a] != 1:
             raise ShapeError(f"squeeze: axis {a} of shape {x.shape} has size {x.shape[a]}, not 1")
@@ -146,16 +147,17 @@ def squeeze(x: Tensor, /, axis: int | Sequence[int] | None = None) -> Tensor:
 
 def flatten(x: Tensor, /, start_axis: int = 0) -> Tensor:
     """Axes from ``start_axis`` on joined into one (row-major)."""
-    if not x.shape:
+    rank = rank_of("flatten", x)
+    if not rank:
         return apply(_reshape, x, shape=(1,))
-    start = shapes.normalize_axis("flatten", start_axis, len(x.shape))
+    start = shapes.normalize_axis("flatten", start_axis, rank)
     shape = (*x.shape[:start], shapes.size_of(x.shape[start:]))
     return apply(_reshape, x, shape=shape)
 
 
 def flip(x: Tensor, /, *, axis: int | Sequence[int] | None = None) -> Tensor:
     """Elements in reverse order along axes; all of them for None. A view."""
-    axes = shapes.normalize_axes("flip", axis, len(x.shape))
+    axes = shapes.normalize_axes("flip", axis, rank_of("flip", x))
     return apply(_flip, x, axis=axes)
 
 
@@ -201,7 +203,7 @@ def along(x: Tensor, axis: int, start: int, count: int) -> Any:
 
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """Views of x at each position along an axis, without that axis."""
-    place = shapes.normalize_axis("unstack", axis, len(x.shape))
+    place = shapes.normalize_axis("unstack", axis, rank_of("unstack", x))
     return tuple(squeeze(along(x, place, i, 1), place) for i in range(x.shape[place]))
 
 
@@ -216,7 +218,7 @@ def split(x: Tensor, /, sizes: int | Sequence[int], *, axis: int = 0) -> tuple[T
     Raises:
         ShapeError: the sizes do not add up.
     """
-    place = shapes.normalize_axis("split", axis, len(x.shape))
+    place = shapes.normalize_axis("split", axis, rank_of("split", x))
     total = x.shape[place]
     if isinstance(sizes, int):
         parts = [sizes] * (total // sizes) + ([total % sizes] if total % sizes else [])
@@ -242,7 +244,7 @@ def roll(
         raise ShapeError(f"roll: received {len(shifts)} shifts for {len(axes)} axes")
     result = apply(_identity, x)
     for amount, a in zip(shifts, axes, strict=True):
-        place = shapes.normalize_axis("roll", a, len(x.shape))
+        place = shapes.normalize_axis("roll", a, rank_of("roll", x))
         size = x.shape[place]
         if size and amount % size:
             cut = size - amount % size
@@ -261,7 +263,7 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
     """
     if axis is None:
         return repeat(flatten(x), repeats, axis=0)
-    place = shapes.normalize_axis("repeat", axis, len(x.shape))
+    place = shapes.normalize_axis("repeat", axis, rank_of("repeat", x))
     size = x.shape[place]
     if repeats.__class__ in NUMBERS:
         counts = [index(repeats)] * size

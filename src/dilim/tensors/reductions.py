@@ -10,7 +10,7 @@ from dilim.dtypes import DType
 from dilim.errors import DtypeError
 from dilim.ops.table import OPERATIONS
 from dilim.tensors import elementwise as e
-from dilim.tensors.dispatch import apply
+from dilim.tensors.dispatch import apply, rank_of
 
 if TYPE_CHECKING:
     from dilim.tensors.tensor import Tensor
@@ -24,12 +24,13 @@ _reshape: Final = OPERATIONS["reshape"]
 
 
 def _reduce(name: str, x: Tensor, axis: Axes, keepdims: bool) -> Tensor:
-    axes = shapes.normalize_axes(name, axis, len(x.shape))
+    axes = shapes.normalize_axes(name, axis, rank_of(name, x))
     return apply(OPERATIONS[name], x, axis=axes, keepdims=keepdims)
 
 
-def widened(x: Any, dtype: DType | str | None) -> Any:
+def widened(operation: str, x: Any, dtype: DType | str | None) -> Any:
     """Integers in 64 bits, as the standard asks of sums and products."""
+    rank_of(operation, x)
     if dtype is not None:
         target = dtypes.as_dtype(dtype)
     elif x.dtype.is_floating:
@@ -52,14 +53,14 @@ def sum(
         dtype: dtype to sum in; by default that of x, 64 bits wide for integers.
         keepdims: keep reduced axes with size 1.
     """
-    return _reduce("sum", widened(x, dtype), axis, keepdims)
+    return _reduce("sum", widened("sum", x, dtype), axis, keepdims)
 
 
 def prod(
     x: Tensor, /, *, axis: Axes = None, dtype: DType | str | None = None, keepdims: bool = False
 ) -> Tensor:
     """Product of elements over axes; arguments as for `sum`."""
-    return _reduce("prod", widened(x, dtype), axis, keepdims)
+    return _reduce("prod", widened("prod", x, dtype), axis, keepdims)
 
 
 def max(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
@@ -105,13 +106,14 @@ def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
 
 
 def _count(operation: str, x: Tensor, axis: Axes) -> int:
+    rank = rank_of(operation, x)
     if not x.dtype.is_floating:
         raise DtypeError(
             f"{operation}: expected a floating dtype, received {x.dtype.name}; cast first, for "
             f"example x.astype(dilim.float32)"
         )
     count = 1
-    for a in shapes.normalize_axes(operation, axis, len(x.shape)):
+    for a in shapes.normalize_axes(operation, axis, rank):
         count *= x.shape[a]
     return count
 
@@ -178,7 +180,7 @@ def logsumexp(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Ten
     result = e.add(total, top)
     if keepdims:
         return result
-    axes = shapes.normalize_axes("logsumexp", axis, len(x.shape))
+    axes = shapes.normalize_axes("logsumexp", axis, rank_of("logsumexp", x))
     return apply(_reshape, result, shape=shapes.reduced(x.shape, axes, False))
 
 

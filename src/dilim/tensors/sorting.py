@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dilim import shapes
 from dilim.errors import ShapeError
 from dilim.ops.table import OPERATIONS
-from dilim.tensors.dispatch import apply
+from dilim.tensors.dispatch import apply, rank_of
 
 if TYPE_CHECKING:
     from dilim.tensors.tensor import Tensor
@@ -34,9 +34,10 @@ def argsort(
     Raises:
         ShapeError: x has no axis to sort along.
     """
-    if not x.shape:
+    rank = rank_of("argsort", x)
+    if not rank:
         raise ShapeError("argsort: expected at least one dimension, received shape ()")
-    place = shapes.normalize_axis("argsort", axis, len(x.shape))
+    place = shapes.normalize_axis("argsort", axis, rank)
     return apply(_argsort, x, axis=place, descending=bool(descending))
 
 

@@ -10,7 +10,7 @@ from dilim.errors import ShapeError
 from dilim.ops.opdef import OpDef
 from dilim.ops.table import OPERATIONS
 from dilim.tensors import elementwise as e
-from dilim.tensors.dispatch import apply
+from dilim.tensors.dispatch import apply, rank_of
 from dilim.tensors.manipulation import along, concat
 from dilim.tensors.reductions import widened
 from dilim.tensors.transfer import beside
@@ -62,13 +62,13 @@ def cumulative_prod(
 def _running(
     op: OpDef, x: Tensor, axis: int | None, dtype: DType | str | None, initial: int | None
 ) -> Tensor:
-    rank = len(x.shape)
+    rank = rank_of(op.name, x)
     if axis is None:
         if rank != 1:
             raise ShapeError(f"{op.name}: axis is needed for a tensor of shape {x.shape}")
         axis = 0
     place = shapes.normalize_axis(op.name, axis, rank)
-    wide = widened(x, dtype)
+    wide = widened(op.name, x, dtype)
     result = apply(op, wide, axis=place)
     if initial is None:
         return result
@@ -98,7 +98,7 @@ def diff(
     Raises:
         ShapeError: x has no axis, n is negative, or shapes do not fit.
     """
-    place = shapes.normalize_axis("diff", axis, len(x.shape))
+    place = shapes.normalize_axis("diff", axis, rank_of("diff", x))
     if n < 0:
         raise ShapeError(f"diff: expected n >= 0, received {n}")
     parts = [part for part in (prepend, x, append) if part is not None]
