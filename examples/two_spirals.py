@@ -28,7 +28,7 @@ def picture(model, size=24):
     return "\n".join("".join("##" if cell else ".." for cell in row) for row in rows)
 
 
-def main(steps=1500):
+def main(steps=600):
     """Train, print progress, and return the final accuracy."""
     generator = dilim.Generator(0)
     points, labels = spirals(200, generator)
@@ -41,7 +41,7 @@ def main(steps=1500):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        if step % 300 == 0 or step == steps - 1:
+        if step % 100 == 0 or step == steps - 1:
             right = (scores > 0.0) == (labels > 0.5)
             accuracy = right.astype(dilim.float32).mean().item()
             print(f"step {step:5}  loss {loss.item():.4f}  accuracy {accuracy:.1%}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dilim.errors import DeviceError, DtypeError, GradientError, ShapeError
 from dilim.runtime.devices import CPU, MirroredStorage
-from dilim.tensors.dispatch import NUMBERS
+from dilim.tensors.dispatch import NUMBERS, Tracer
 from dilim.tensors.tape import mode
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ def common_side(x: Any, value: Any) -> Any:
     """
     if isinstance(x._storage, MirroredStorage):
         return value.device
-    if value.device is not x.device and not isinstance(value._storage, MirroredStorage):
+    elsewhere = value.device is not x.device and not isinstance(value.device, Tracer)
+    if elsewhere and not isinstance(value._storage, MirroredStorage):
         raise DeviceError(
             f"in-place write: expected a value on {x.device.name!r}, received one on "
             f"{value.device.name!r}; use value.to({x.device.name!r})"
