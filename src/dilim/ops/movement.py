@@ -67,7 +67,7 @@ astype = OpDef(
     name="astype",
     doc="Each element converted: towards zero from floats to integers, != 0 to bool.",
     infer=lambda x, *, dtype: (x.shape, dtype),
-    reference=lambda x, *, dtype: x.astype(dtype.numpy),
+    reference=lambda x, *, dtype: x.astype(dtype.numpy, order="C"),
     samples=_astype_samples,
     sample_dtypes=ANY,
     derivative=(lambda b, g, out, x, *, dtype: b.astype(g, dtype=x.dtype),),

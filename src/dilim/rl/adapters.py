@@ -1,0 +1,227 @@
+"""Environments from elsewhere: what agents ask of them, and adapters for the old Gym API."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from dilim.errors import EnvironmentContractError
+from dilim.rl.envs.base import TensorEnvironment
+
+_CURE = (
+    "if this is an environment of the old Gym API, wrap it: dilim.rl.from_old_gym(env); see "
+    "https://gymnasium.farama.org/introduction/migration_guide/"
+)
+
+Environment = Any
+"""A Gymnasium environment: `gymnasium.Env`, or anything with the same spaces and methods."""
+
+
+def from_gymnasium(env: Environment) -> Environment:
+    """Check that an environment speaks Gymnasium's API, and give it back unchanged.
+
+    It is reset and stepped once to see what the calls return, except for environments of dilim. The
+    next training begins with a reset of its own.
+
+    Args:
+        env: an environment with a Box of observations and a Discrete set of actions.
+
+    Returns:
+        The same object.
+
+    Raises:
+        EnvironmentContractError: a space is of another kind, or a call returns something else; the
+            message says which, what was expected and what to do.
+
+    Example:
+        >>> import gymnasium
+        >>> env = from_gymnasium(gymnasium.make("CartPole-v1"))
+    """
+    check_spaces(env)
+    if not isinstance(env, TensorEnvironment):
+        check_reset(env.reset())
+        check_step(env.step(first_action(env)))
+    return env
+
+
+def first_action(env: Environment) -> int:
+    """The lowest action of a Discrete space."""
+    return int(getattr(env.action_space, "start", 0))
+
+
+def check_spaces(env: Environment) -> None:
+    """Refuse spaces that agents cannot use, by name.
+
+    Raises:
+        EnvironmentContractError: a space is missing or of another kind.
+    """
+    kind = type(env).__name__
+    for name, wanted in (("observation_space", spaces.Box), ("action_space", spaces.Discrete)):
+        space = getattr(env, name, None)
+        if isinstance(space, wanted):
+            continue
+        if space is None or not type(space).__module__.startswith("gymnasium."):
+            raise EnvironmentContractError(
+                f"{kind}: expected {name} to be a gymnasium.spaces.{wanted.__name__}, received "
+                f"{type(space).__module__}.{type(space).__name__}; {_CURE}"
+            )
+        raise EnvironmentContractError(
+            f"{kind}: expected {name} to be a {wanted.__name__}, received {space}; agents take "
+            "vectors of numbers and one of several actions"
+        )
+
+
+def check_reset(result: Any) -> tuple[Any, dict[str, Any]]:
+    """What `reset` returned, if it is (observation, info).
+
+    Raises:
+        EnvironmentContractError: it is something else.
+    """
+    if type(result) is tuple and len(result) == 2 and isinstance(result[1], dict):
+        return result
+    raise EnvironmentContractError(
+        f"reset() returned {_described(result)}; expected (observation, info); {_CURE}"
+    )
+
+
+def check_step(result: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+    """What `step` returned, if it is (observation, reward, terminated, truncated, info).
+
+    Raises:
+        EnvironmentContractError: it is something else.
+    """
+    if type(result) is tuple and len(result) == 5:
+        return result
+    raise EnvironmentContractError(
+        f"step() returned {_described(result)}; expected 5 values: observation, reward, "
+        f"terminated, truncated, info; {_CURE}"
+    )
+
+
+def reset(env: Environment, seed: int | None = None) -> Any:
+    """Begin an episode; the observation.
+
+    Raises:
+        EnvironmentContractError: `reset` takes no seed, or returned something unexpected.
+    """
+    if seed is None:
+        return check_reset(env.reset())[0]
+    try:
+        result = env.reset(seed=seed)
+    except TypeError as error:
+        if "seed" not in str(error):
+            raise
+        raise EnvironmentContractError(
+            f"reset(seed={seed}) failed ({error}); expected reset to take seed=; {_CURE}"
+        ) from error
+    return check_reset(result)[0]
+
+
+def _described(result: Any) -> str:
+    if type(result) is tuple:
+        return f"{len(result)} values"
+    shape = getattr(result, "shape", None)
+    return type(result).__name__ + ("" if shape is None else f" of shape {tuple(shape)}")
+
+
+# --- the old API ----------------------------------------------------------------------------
+
+
+def from_old_gym(env: Any) -> gymnasium.Env[np.ndarray, Any]:
+    """A Gymnasium environment from one of the old Gym API.
+
+    =================================== ==========================================================
+    the old environment                 the new one
+    =================================== ==========================================================
+    ``reset()`` returns an observation  (observation, {}); (observation, info) is passed on
+    ``reset`` takes no seed             ``env.seed(seed)`` is called before, where there is one
+    ``step()`` returns 4 values         done becomes truncated where
+                                        ``info["TimeLimit.truncated"]`` is true, else terminated
+    ``step()`` returns 5 values         passed on
+    spaces of ``gym.spaces``            the same of ``gymnasium.spaces`` (Box and Discrete)
+    =================================== ==========================================================
+
+    Args:
+        env: an environment with ``reset``, ``step`` and two spaces.
+
+    Raises:
+        EnvironmentContractError: a space cannot be translated.
+    """
+    return _FromOldGym(env)
+
+
+class _FromOldGym(gymnasium.Env[np.ndarray, Any]):
+    """See `from_old_gym`."""
+
+    def __init__(self, env: Any) -> None:
+        self.env = env
+        self.metadata = {**(getattr(env, "metadata", None) or {})}
+        self.render_mode = getattr(env, "render_mode", None)
+        self.observation_space = _translated(env, "observation_space")
+        self.action_space = _translated(env, "action_space")
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """See `from_old_gym`."""
+        super().reset(seed=seed)
+        result = self._seeded_reset(seed)
+        if type(result) is tuple and len(result) == 2 and isinstance(result[1], dict):
+            return result
+        return result, {}
+
+    def _seeded_reset(self, seed: int | None) -> Any:
+        if seed is None:
+            return self.env.reset()
+        if hasattr(self.env, "seed"):
+            self.env.seed(seed)
+            return self.env.reset()
+        try:
+            return self.env.reset(seed=seed)
+        except TypeError as error:
+            if "seed" not in str(error):
+                raise
+            return self.env.reset()
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """See `from_old_gym`."""
+        result = self.env.step(action)
+        if len(result) == 5:
+            return check_step(tuple(result))
+        if len(result) != 4:
+            raise EnvironmentContractError(
+                f"from_old_gym: step() returned {_described(result)}; expected 4 (observation, "
+                "reward, done, info) or 5"
+            )
+        observation, reward, done, info = result
+        cut = bool(done) and bool(info.get("TimeLimit.truncated", False))
+        return observation, float(reward), bool(done) and not cut, cut, info
+
+    def render(self) -> Any:
+        """What the old environment draws."""
+        return self.env.render()
+
+    def close(self) -> None:
+        """Close the old environment."""
+        if hasattr(self.env, "close"):
+            self.env.close()
+
+
+def _translated(env: Any, name: str) -> spaces.Space[Any]:
+    space = getattr(env, name, None)
+    if isinstance(space, spaces.Space):
+        return space
+    if hasattr(space, "low") and hasattr(space, "high"):
+        low, high = np.asarray(space.low), np.asarray(space.high)
+        return spaces.Box(low, high, dtype=low.dtype.type)
+    if hasattr(space, "n"):
+        return spaces.Discrete(operator.index(space.n), start=int(getattr(space, "start", 0)))
+    raise EnvironmentContractError(
+        f"from_old_gym: cannot translate {name} of type {type(space).__name__}; give the "
+        "environment a gymnasium.spaces.Box of observations and a gymnasium.spaces.Discrete of "
+        "actions"
+    )
