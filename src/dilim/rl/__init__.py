@@ -1,1 +1,45 @@
-"""Reinforcement learning."""
+"""Reinforcement learning: environments, agents, and training.
+
+Importing this makes the built-in environments known to ``gymnasium.make`` ("dilim/CartPole-v1").
+"""
+
+from dilim.optim.schedules import ExponentialDecay, LinearDecay
+from dilim.rl.adapters import from_gymnasium, from_old_gym
+from dilim.rl.agents import AGENTS, REINFORCE, Agent
+from dilim.rl.envs import (
+    ENVIRONMENTS,
+    Bandit,
+    CartPole,
+    TensorEnvironment,
+    make_environment,
+    register_with_gymnasium,
+)
+from dilim.rl.presets import PRESETS, Preset, default_agent, preset
+from dilim.rl.returns import discounted_returns
+from dilim.rl.tracker import RewardTracker
+from dilim.rl.training import Episode
+
+register_with_gymnasium()
+
+__all__ = [
+    "AGENTS",
+    "ENVIRONMENTS",
+    "PRESETS",
+    "REINFORCE",
+    "Agent",
+    "Bandit",
+    "CartPole",
+    "Episode",
+    "ExponentialDecay",
+    "LinearDecay",
+    "Preset",
+    "RewardTracker",
+    "TensorEnvironment",
+    "default_agent",
+    "discounted_returns",
+    "from_gymnasium",
+    "from_old_gym",
+    "make_environment",
+    "preset",
+    "register_with_gymnasium",
+]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from dilim.errors import EnvironmentContractError
+from dilim.errors import EnvironmentContractError, ShapeError
 from dilim.rl.envs.base import TensorEnvironment
+
+if TYPE_CHECKING:
+    from dilim.rl.agents.base import Agent
 
 _CURE = (
     "if this is an environment of the old Gym API, wrap it: dilim.rl.from_old_gym(env); see "
@@ -72,6 +76,31 @@ def check_spaces(env: Environment) -> None:
         raise EnvironmentContractError(
             f"{kind}: expected {name} to be a {wanted.__name__}, received {space}; agents take "
             "vectors of numbers and one of several actions"
+        )
+
+
+def check_fits(env: Environment, agent: Agent) -> None:
+    """Refuse an environment with other sizes than the agent's network has.
+
+    Raises:
+        EnvironmentContractError: it has other spaces or actions.
+        ShapeError: its observations have another size.
+    """
+    check_spaces(env)
+    kind, place = type(agent).__name__, type(env).__name__
+    cure = f"make the agent with {kind}.for_env(env)"
+    shape = env.observation_space.shape
+    size = math.prod(shape)
+    if size != agent.observation_size:
+        raise ShapeError(
+            f"{kind}: the network takes {agent.observation_size} numbers, the observation of "
+            f"{place} has {size} (shape {shape}); {cure}"
+        )
+    count, start = int(env.action_space.n), int(env.action_space.start)
+    if (count, start) != (agent.action_count, agent.action_start):
+        raise EnvironmentContractError(
+            f"{kind}: the agent has {agent.action_count} actions from {agent.action_start}, "
+            f"{place} has {count} from {start}; {cure}"
         )
 
 
@@ -212,7 +241,7 @@ class _FromOldGym(gymnasium.Env[np.ndarray, Any]):
 
 
 def _translated(env: Any, name: str) -> spaces.Space[Any]:
-    space = getattr(env, name, None)
+    space: Any = getattr(env, name, None)
     if isinstance(space, spaces.Space):
         return space
     if hasattr(space, "low") and hasattr(space, "high"):

@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from dilim._version import __version__
-from dilim.errors import FileFormatError
-from dilim.runtime.files import Arrays, Header, load_arrays, save_arrays, write_atomic
+from dilim.errors import DilimError, FileFormatError
+from dilim.rl.agents.base import Agent
+from dilim.runtime.files import write_atomic
 
-KIND: Final = "run checkpoint"
 KEPT_CHECKPOINTS: Final = 3
 
 _FORMAT: Final = 1
@@ -41,10 +41,20 @@ _CHECKPOINTS: Final = "checkpoints"
 _BEST: Final = "best.safetensors"
 _PACKAGES: Final = ("numpy", "gymnasium", "safetensors")
 
+METRICS: Final = {
+    "episode": "number, from 1",
+    "steps": "steps of all episodes so far",
+    "length": "steps of this episode",
+    "return": "sum of its rewards",
+    "average": "running average of returns",
+    "loss": "of the last update",
+    "evaluation": "mean return of the evaluation after it",
+    "seconds": "of training so far",
+}
+"""What the line of an episode holds; null where there is no number."""
+
 Metrics = dict[str, Any]
-"""One episode: `episode` (from 1), `steps` (all so far), `length` (steps), `return` (sum of
-rewards), `average` (running average of returns), `evaluation` (mean return or None), `seconds` (of
-training so far)."""
+"""One episode by the names of `METRICS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,22 +83,24 @@ class RunConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """A checkpoint that was read.
+class Summary:
+    """How far a run has come, by its metrics.
 
     Attributes:
-        path: its file.
-        episode: finished episodes.
-        arrays: as they were saved.
-        header: as it was saved.
-        broken: newer files that could not be read, each with the reason.
+        episodes: finished ones.
+        steps: of finished episodes.
+        seconds: of training.
+        average: running average of returns, None before the first episode has ended.
+        best: (episode, mean return) of the highest evaluation, the later of equal ones, or None.
+        reached: whether the last evaluation is at or above the goal.
     """
 
-    path: Path
-    episode: int
-    arrays: Arrays
-    header: Header
-    broken: tuple[str, ...] = ()
+    episodes: int
+    steps: int
+    seconds: float
+    average: float | None
+    best: tuple[int, float] | None
+    reached: bool
 
 
 class Run:
@@ -206,8 +218,9 @@ class Run:
         for number, line in enumerate(lines[:-1], 1):
             try:
                 metrics = json.loads(line)
-                metrics["episode"] += 0
-            except (ValueError, TypeError, KeyError) as error:
+                if set(METRICS) - set(metrics):
+                    raise ValueError(f"it has not all of {', '.join(METRICS)}")
+            except (ValueError, TypeError) as error:
                 raise FileFormatError(f"run: {path}, line {number} is damaged: {error}") from error
             yield metrics
 
@@ -215,6 +228,30 @@ class Run:
         """Drops what came after an episode, and an unfinished last line."""
         lines = [json.dumps(line) for line in self._read_metrics() if line["episode"] <= episode]
         write_atomic(self.folder / _METRICS, "".join(f"{line}\n" for line in lines).encode())
+
+    def summary(self) -> Summary:
+        """How far the run has come.
+
+        Raises:
+            FileFormatError: a line of the metrics is damaged.
+        """
+        lines = self.metrics()
+        last = lines[-1] if lines else {}
+        evaluations = [
+            (line["evaluation"], line["episode"])
+            for line in lines
+            if line["evaluation"] is not None
+        ]
+        best = max(evaluations, default=None)
+        until = self.config.until
+        return Summary(
+            episodes=last.get("episode", 0),
+            steps=last.get("steps", 0),
+            seconds=last.get("seconds", 0.0),
+            average=last.get("average"),
+            best=None if best is None else (best[1], best[0]),
+            reached=until is not None and bool(evaluations) and evaluations[-1][0] >= until,
+        )
 
     def write_picture(self, png: bytes) -> Path:
         """Writes `curve.png`; returns its path."""
@@ -224,27 +261,24 @@ class Run:
 
     # --- checkpoints --------------------------------------------------------------------------
 
-    def save_checkpoint(
-        self, episode: int, arrays: Arrays, header: Mapping[str, Any], *, best: bool = False
-    ) -> Path:
-        """Writes a checkpoint, and then removes all but the last three.
+    def save_checkpoint(self, agent: Agent, *, best: bool = False) -> Path:
+        """Writes the agent with its environment's state, and then removes all but the last three.
+
+        `Agent.load` reads the file.
 
         Args:
-            episode: finished episodes.
-            arrays: see `dilim.runtime.files.save_arrays`.
-            header: plain JSON.
+            agent: who is trained in this run.
             best: also keep it as the best.
 
         Returns:
             The path of the new file.
         """
-        folder = self.folder / _CHECKPOINTS
-        path = folder / f"episode-{episode:06d}.safetensors"
-        described = {**header, "kind": KIND, "episode": episode}
         self._flush_metrics()
+        folder = self.folder / _CHECKPOINTS
+        path = folder / f"episode-{agent.episodes:06d}.safetensors"
         if best:
-            save_arrays(folder / _BEST, arrays, described)
-        save_arrays(path, arrays, described)
+            agent.save(folder / _BEST)
+        agent.save(path)
         for old in self.checkpoints()[KEPT_CHECKPOINTS:]:
             old.unlink(missing_ok=True)
         return path
@@ -254,39 +288,42 @@ class Run:
         folder = self.folder / _CHECKPOINTS
         # By number: a million episodes need a seventh digit.
         return sorted(
-            folder.glob("episode-*.safetensors"), key=lambda path: (len(path.name), path.name)
-        )[::-1]
+            folder.glob("episode-*.safetensors"),
+            key=lambda path: (len(path.name), path.name),
+            reverse=True,
+        )
 
-    def latest(self) -> Checkpoint | None:
-        """The latest checkpoint that can be read; None if there is no file at all.
+    def latest(self) -> tuple[Agent | None, list[str]]:
+        """The agent of the latest checkpoint that can be read; its `source` is the file.
+
+        Returns:
+            The agent, None if no checkpoint was made yet; and what was wrong with each newer file.
 
         Raises:
             FileFormatError: there are files, and none can be read.
         """
         return self._first_readable(self.checkpoints())
 
-    def best(self) -> Checkpoint | None:
-        """The checkpoint with the highest evaluation, or the latest where there is none.
+    def best(self) -> tuple[Agent | None, list[str]]:
+        """The agent with the highest evaluation, or the latest where there is none.
 
-        Raises:
-            FileFormatError: there are files, and none can be read.
+        Returns and raises as `latest` does.
         """
         best = self.folder / _CHECKPOINTS / _BEST
         return self._first_readable([*([best] if best.exists() else []), *self.checkpoints()])
 
-    def _first_readable(self, paths: list[Path]) -> Checkpoint | None:
+    def _first_readable(self, paths: list[Path]) -> tuple[Agent | None, list[str]]:
         broken: list[str] = []
         for path in paths:
             try:
-                arrays, header = load_arrays(path, KIND)
-                return Checkpoint(path, int(header["episode"]), arrays, header, tuple(broken))
-            except (FileFormatError, OSError, KeyError) as error:
+                return Agent.load(path), broken
+            except (DilimError, OSError) as error:
                 broken.append(str(error))
         if broken:
             raise FileFormatError(
                 f"run {self.name}: no checkpoint can be read: {'; '.join(broken)}"
             )
-        return None
+        return None, broken
 
 
 def find_runs(folder: str | os.PathLike[str]) -> list[Path]:

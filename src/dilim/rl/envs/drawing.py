@@ -28,9 +28,7 @@ class Canvas:
 
     def rectangle(self, corner: Point, opposite: Point, color: Color) -> None:
         """A filled rectangle with sides along the axes."""
-        (left, right), (top, bottom) = (
-            sorted(pair) for pair in zip(corner, opposite, strict=True)
-        )
+        (left, right), (top, bottom) = (sorted(pair) for pair in zip(corner, opposite, strict=True))
         inside_x = np.minimum(self._x - left, right - self._x)
         inside_y = np.minimum(self._y - top, bottom - self._y)
         self._paint(np.minimum(inside_x, inside_y), color)

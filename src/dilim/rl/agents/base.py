@@ -1,0 +1,416 @@
+"""`Agent`: what all agents have in common."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from dilim.errors import ShapeError, StateError
+from dilim.rl import adapters, door, evaluation, training
+from dilim.rl.agents import checkpoint
+from dilim.rl.envs.base import TensorEnvironment
+from dilim.rl.tracker import RewardTracker
+from dilim.rl.training import Episode, Listener, Plan, Step
+from dilim.runtime.files import Arrays, Header
+from dilim.tensors.creation import asarray
+from dilim.tensors.random import Generator, default_generator
+from dilim.tensors.tape import no_grad
+from dilim.tensors.tensor import Tensor
+
+
+class Agent:
+    """Learns to act from rewards; base class of all agents.
+
+    In a program of one's own an agent is used step by step::
+
+        action = agent.act(observation)
+        ...                                     # the world moves on
+        agent.observe(reward, observation, terminated, truncated)
+
+    and `train` does the same with a Gymnasium environment. A subclass writes `scores`, `explore`,
+    `remember` and `learn`, extends `options`, and names in `parts` and `numbers` what it saves.
+
+    Args:
+        observation_size: F, numbers in an observation.
+        action_count: A, actions to choose from.
+        action_start: the number of the first action, as in ``Discrete(A, start=...)``.
+        seed: of the network, of sampling and of the first environment; by default drawn from
+            `dilim.default_generator`, so that `dilim.seed` decides.
+        window_size: episodes in the running average.
+
+    Attributes:
+        seed: the number that was given or drawn.
+        steps: steps over the agent's life.
+        tracker: a `RewardTracker` of the training episodes.
+        last_loss: of the last update, or None.
+        last_evaluation: the mean return of the last evaluation during training, or None.
+        source: the file this agent was loaded from, or None.
+    """
+
+    parts: ClassVar[tuple[str, ...]] = ()
+    """Attributes with ``state_dict`` and ``load_state_dict`` that belong to the state."""
+    numbers: ClassVar[tuple[str, ...]] = ()
+    """Attributes that hold a float, an int or None and belong to the state."""
+    kinds: ClassVar[dict[str, type[Agent]]] = {}
+    """All agents by class name, so that a file can say which one it holds."""
+
+    def __init_subclass__(cls) -> None:
+        """Make the agent known under its name."""
+        super().__init_subclass__()
+        Agent.kinds[cls.__name__] = cls
+
+    def __init__(
+        self,
+        observation_size: int,
+        action_count: int,
+        *,
+        action_start: int = 0,
+        seed: int | None = None,
+        window_size: int = 100,
+    ) -> None:
+        kind = type(self).__name__
+        for name, size in (("observation_size", observation_size), ("action_count", action_count)):
+            if size < 1:
+                raise ShapeError(f"{kind}: expected {name} >= 1, received {size}")
+        self.observation_size = int(observation_size)
+        self.action_count = int(action_count)
+        self.action_start = int(action_start)
+        self.seed = int(default_generator().integers(0, 2**31)) if seed is None else int(seed)
+        self.network_generator, self.generator = Generator(self.seed).split(2)
+        self.steps = 0
+        self.tracker = RewardTracker(window_size)
+        self.last_loss: float | None = None
+        self.last_evaluation: float | None = None
+        self.source: str | None = None
+        self._reward = 0.0  # of the running episode so far
+        self._length = 0
+        self._pending: tuple[door.Vector, int] | None = None
+        self._observation: door.Vector | None = None  # where a training episode stands
+        self._environment: Any = None
+        self._environments = 0
+        self._environment_state: checkpoint.EnvironmentState | None = None
+
+    # --- for subclasses -------------------------------------------------------------------
+
+    def scores(self, observations: Tensor) -> Tensor:
+        """(..., F) to (..., A): the action with the highest score is the best one."""
+        raise NotImplementedError(f"{type(self).__name__} does not define scores()")
+
+    def explore(self, scores: Tensor) -> Tensor:
+        """(A,) to one action, 0 .. A - 1, drawn with `generator`."""
+        raise NotImplementedError(f"{type(self).__name__} does not define explore()")
+
+    def remember(self, step: Step) -> None:
+        """Keep a step to learn from, and call `learn` when it is time."""
+        raise NotImplementedError(f"{type(self).__name__} does not define remember()")
+
+    def learn(self) -> float | None:
+        """Update now from what is remembered; the loss, or None if there is nothing."""
+        raise NotImplementedError(f"{type(self).__name__} does not define learn()")
+
+    def forget_episode(self) -> None:
+        """Drop the steps of the running episode; what was finished before stays."""
+        self._reward, self._length = 0.0, 0
+        self._pending = self._observation = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments from which an equal, untrained agent can be made; plain JSON."""
+        return {
+            "observation_size": self.observation_size,
+            "action_count": self.action_count,
+            "action_start": self.action_start,
+            "seed": self.seed,
+            "window_size": self.tracker.window_size,
+        }
+
+    # --- acting and observing -------------------------------------------------------------
+
+    @classmethod
+    def for_env(cls, env: adapters.Environment, **options: Any) -> Self:
+        """An agent with the sizes of an environment.
+
+        An environment that is not one of dilim's is reset and stepped once, to see that it speaks
+        Gymnasium's API.
+
+        Args:
+            env: an environment with a Box of observations and a Discrete set of actions.
+            options: all other arguments of the agent.
+
+        Raises:
+            EnvironmentContractError: see `dilim.rl.from_gymnasium`.
+        """
+        adapters.from_gymnasium(env)
+        size = int(np.prod(env.observation_space.shape, dtype=np.int64))
+        start = int(env.action_space.start)
+        sizes = {"observation_size": size, "action_count": int(env.action_space.n)}
+        return cls(**sizes, **({"action_start": start} if start else {}), **options)
+
+    def act(self, observation: Any, explore: bool = True) -> int:
+        """The action for an observation.
+
+        Args:
+            observation: F numbers of any shape and dtype.
+            explore: whether to explore, and to await the outcome in `observe`. False takes the best
+                action; nothing is remembered, and no random number is drawn.
+
+        Returns:
+            An action as the environment counts them, from ``action_start``.
+
+        Raises:
+            ShapeError: the observation has another number of elements.
+            NonFiniteError: an element is NaN or infinite.
+        """
+        vector = door.observation_vector(observation, self.observation_size, self._place)
+        with no_grad():
+            scores = self.scores(asarray(vector))
+            action = int(self.explore(scores) if explore else scores.argmax())
+        if explore:
+            self._pending = (vector, action)
+        return action + self.action_start
+
+    def best_actions(self, observations: Tensor) -> Tensor:
+        """(N, F) to (N,): the best actions as the environment counts them."""
+        return self.scores(observations).argmax(axis=-1) + self.action_start
+
+    def observe(
+        self, reward: float, observation: Any, terminated: bool, truncated: bool = False
+    ) -> Episode | None:
+        """Take in what the last action led to, and learn when it is time.
+
+        Args:
+            reward: what the step brought.
+            observation: what is seen after it, also at an end.
+            terminated: whether the rules ended the episode here.
+            truncated: whether it was cut here, for example by a time limit.
+
+        Returns:
+            At the end of an episode its numbers, otherwise None.
+
+        Raises:
+            ShapeError, NonFiniteError: the reward or the observation cannot be; nothing of the
+                running episode is learned.
+            RuntimeError: no action awaits its outcome.
+        """
+        if self._pending is None:
+            raise RuntimeError("observe: no action awaits its outcome; call act(observation) first")
+        try:
+            value = door.finite_reward(reward, self._place)
+            following = door.observation_vector(observation, self.observation_size, self._place)
+        except ValueError:
+            self.forget_episode()
+            raise
+        step = Step(*self._pending, value, following, bool(terminated), bool(truncated))
+        ended = step.terminated or step.truncated
+        self._pending = None
+        self._observation = None if ended else following
+        self.steps += 1
+        self._reward += value
+        self._length += 1
+        if ended:
+            self.tracker.add(self._reward)
+        self.remember(step)
+        return self._finish(step) if ended else None
+
+    def _finish(self, last: Step) -> Episode:
+        finished = Episode(
+            episode=self.episodes,
+            reward=self._reward,
+            length=self._length,
+            average=self.tracker.running_average or 0.0,
+            steps=self.steps,
+            terminated=last.terminated,
+            truncated=last.truncated,
+            loss=self.last_loss,
+            evaluation=None,
+        )
+        self._reward, self._length = 0.0, 0
+        return finished
+
+    @property
+    def episodes(self) -> int:
+        """Finished training episodes over the agent's life."""
+        return self.tracker.total_episodes
+
+    def _place(self) -> str:
+        return (
+            f"environment 0, episode {self.episodes + 1}, step {self._length + 1} "
+            f"({self.steps + 1} in all)"
+        )
+
+    # --- training and evaluation ----------------------------------------------------------
+
+    def train(
+        self,
+        env: adapters.Environment,
+        *,
+        episodes: int | None = None,
+        steps: int | None = None,
+        on_episode: Listener | None = None,
+        until: float | None = None,
+        seed: int | None = None,
+        evaluate_every: int | None = None,
+        evaluation_episodes: int = 20,
+        evaluation_env: adapters.Environment | None = None,
+    ) -> list[float]:
+        """Train for so many more episodes or steps, whichever are reached first.
+
+        Calling it again goes on where it stopped, also in the middle of an episode. Ctrl-C raises
+        KeyboardInterrupt between two steps, so that the agent can be saved or trained on; a second
+        Ctrl-C stops at once.
+
+        Args:
+            env: the environment. The first reset of each new one gets a seed: the agent's for the
+                first environment, and numbers made from it for later ones.
+            episodes: how many to finish, exactly.
+            steps: how many to make, exactly.
+            on_episode: called after each episode, after learning and after an evaluation: with an
+                `Episode`, or with its number and return if it takes two arguments. Training stops
+                when it returns True.
+            until: stop at the first evaluation whose mean return is at least this.
+            seed: starts the random numbers of sampling and of the environment anew.
+            evaluate_every: evaluate after every so many episodes of the agent's life; 25 if
+                ``until`` is given, otherwise never.
+            evaluation_episodes: episodes per evaluation, each from a fresh start.
+            evaluation_env: where to evaluate; by default another environment of the same kind.
+
+        Returns:
+            The returns of the episodes that were finished, in order.
+
+        Raises:
+            EnvironmentContractError, ShapeError: the environment does not fit the agent.
+            NonFiniteError: it gave NaN or infinity; what was learned before is kept.
+        """
+        rhythm = 25 if evaluate_every is None and until is not None else evaluate_every
+        plan = Plan(episodes, steps, until, rhythm, evaluation_episodes)
+        adapters.check_fits(env, self)
+        self._enter(env, seed)
+        return training.run(self, env, plan, on_episode, evaluation_env)
+
+    def play_step(self, env: adapters.Environment) -> Episode | None:
+        """One training step in the environment of `train`; the `Episode` if it ended one."""
+        if self._observation is None:
+            self._reset(env)
+        action = self.act(self._observation)
+        observation, reward, terminated, truncated, _ = adapters.check_step(env.step(action))
+        return self.observe(reward, observation, terminated, truncated)
+
+    def evaluate(
+        self, env: adapters.Environment, episodes: int = 20, seed: int | None = None
+    ) -> list[float]:
+        """The returns of whole episodes played with the best actions; nothing is learned.
+
+        Args:
+            env: where to play. If a training episode runs in it, that one is dropped, except in a
+                `TensorEnvironment`, whose running episode is not touched.
+            episodes: how many.
+            seed: of the starts; by default made from the agent's seed and its episodes.
+
+        Raises:
+            EnvironmentContractError, ShapeError: the environment does not fit the agent.
+        """
+        adapters.check_fits(env, self)
+        if seed is None:
+            seed = derived_seed(self.seed, 1, self.episodes)
+        if env is self._environment and not isinstance(env, TensorEnvironment):
+            self.forget_episode()
+        return evaluation.evaluate(self, env, episodes, seed)
+
+    def _enter(self, env: adapters.Environment, seed: int | None) -> None:
+        """Begin in an environment, or go on in it."""
+        saved, self._environment_state = self._environment_state, None
+        if seed is not None:
+            self.generator = Generator(seed).split(2)[1]
+        elif saved is not None:
+            self._environment = env
+            if not saved.restore(env):
+                self.forget_episode()
+                self._reset(env, derived_seed(self.seed, 2, self.steps))
+            return
+        elif env is self._environment:
+            return
+        else:
+            number, self._environments = self._environments, self._environments + 1
+            seed = self.seed if number == 0 else derived_seed(self.seed, 0, number)
+        self.forget_episode()
+        self._environment = env
+        self._reset(env, seed)
+
+    def _reset(self, env: adapters.Environment, seed: int | None = None) -> None:
+        self._observation = door.observation_vector(
+            adapters.reset(env, seed), self.observation_size, self._place
+        )
+
+    # --- saving ---------------------------------------------------------------------------
+
+    def state(self) -> tuple[Arrays, Header]:
+        """Everything that the next step depends on: arrays by name, and plain JSON."""
+        return checkpoint.gather(self)
+
+    def load_state(self, arrays: Mapping[str, np.ndarray], header: Mapping[str, Any]) -> None:
+        """Take over what `state` of an agent with the same options gave.
+
+        Raises:
+            StateError: it belongs to another agent, or a part is missing.
+        """
+        checkpoint.restore(self, arrays, header)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything into one file, atomically, from which training goes on exactly.
+
+        The file is in the safetensors format with a JSON header; nothing in it is ever executed.
+        An environment that has ``get_state`` and ``set_state``, as those of dilim do, is part of
+        it. Of another one the state of its ``np_random`` is kept, and training goes on at the start
+        of an episode.
+        """
+        checkpoint.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """The agent that `save` wrote; ``agent.train(env, ...)`` goes on in a new environment.
+
+        Raises:
+            FileFormatError: the file is damaged, foreign, newer, or holds something else.
+            StateError: it holds another kind of agent, or a part is missing.
+        """
+        agent = cls.from_state(*checkpoint.read(path))
+        agent.source = os.fspath(path)
+        return agent
+
+    @classmethod
+    def from_state(cls, arrays: Mapping[str, np.ndarray], header: Mapping[str, Any]) -> Self:
+        """A new agent from what `state` gave.
+
+        Raises:
+            StateError: it is another kind of agent, or a part is missing.
+        """
+        kind = Agent.kinds.get(str(header.get("agent")))
+        if kind is None or not issubclass(kind, cls):
+            raise StateError(
+                f"{cls.__name__}: this is the state of an agent of kind {header.get('agent')!r}"
+            )
+        agent = kind(**header["options"])
+        agent.load_state(arrays, header)
+        return agent
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """An agent that goes on exactly as this one, in an environment of its own."""
+        copied = type(self).from_state(*self.state())
+        memo[id(self)] = copied
+        return copied
+
+    def __repr__(self) -> str:
+        sizes = f"{self.observation_size} -> {self.action_count}"
+        origin = f", from {self.source}" if self.source else ""
+        return (
+            f"<{type(self).__name__}({sizes}), {self.episodes:,} episodes, {self.steps:,} steps, "
+            f"seed {self.seed}{origin}>"
+        )
+
+
+def derived_seed(seed: int, purpose: int, number: int) -> int:
+    """A seed for the environment: independent of ``seed`` and of those of other purposes."""
+    return int(np.random.SeedSequence([seed, purpose, number]).generate_state(1)[0])

@@ -1,0 +1,195 @@
+"""`REINFORCE`: make actions more likely that were followed by high returns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from dilim.errors import NonFiniteError
+from dilim.nn.dense import MLP
+from dilim.optim.adam import Adam
+from dilim.optim.schedules import Schedule, from_dict
+from dilim.rl.agents.base import Agent
+from dilim.rl.agents.episodes import EpisodeBatch
+from dilim.rl.training import Step
+from dilim.tensors.elementwise import exp
+from dilim.tensors.indexing import take_along_axis
+from dilim.tensors.reductions import log_softmax
+from dilim.tensors.tensor import Tensor
+
+_OPTIONS: Final = (
+    *("hidden_sizes", "gamma", "batch_episodes", "baseline", "baseline_rate"),
+    *("entropy_bonus", "activation", "init"),
+)
+BASELINES: Final = ("running_mean", "batch", "none")
+
+
+class REINFORCE(Agent):
+    """Monte-Carlo policy gradient.
+
+    The policy is pi(a|s) = softmax(network(s))[a]. After every ``batch_episodes`` episodes one step
+    of Adam lowers, over all their E episodes and steps t::
+
+        loss = -1/E sum_t ( log pi(a_t|s_t) (G_t - b) + entropy_bonus H(pi(.|s_t)) )
+
+    with the discounted return G_t (see `discounted_returns`: a truncated episode ends like a
+    terminated one, as there is no value function that could say what the cut took away) and a
+    baseline b:
+
+    ============== ==================================================================
+    ``baseline``   b
+    ============== ==================================================================
+    "running_mean" the running mean of G over earlier batches, 0 at first. Nothing is
+                   divided, so that episodes of one step can be learned from
+    "batch"        the mean of G over the batch, and G - b is divided by the standard
+                   deviation. Equal returns then have no gradient: with episodes of one
+                   step it needs several of them per batch
+    "none"         0
+    ============== ==================================================================
+
+    Args:
+        observation_size: F, numbers in an observation.
+        hidden_sizes: outputs of the hidden layers.
+        action_count: A, actions to choose from.
+        learning_rate: of Adam; a number or a schedule of the number of updates.
+        gamma: discount per step, from 0 to 1.
+        batch_episodes: episodes per update.
+        baseline: see above.
+        baseline_rate: how fast the running mean moves to the mean of a batch, above 0 up to 1.
+        entropy_bonus: weight of the policy's entropy, in nats.
+        activation: of the hidden layers, see `dilim.nn.MLP`.
+        init: of the weights, see `dilim.nn.Dense`.
+        options: ``action_start``, ``seed``, ``window_size``: see `Agent`.
+
+    Example:
+        >>> import dilim.rl
+        >>> env = dilim.rl.CartPole()
+        >>> agent = dilim.rl.REINFORCE.for_env(env, seed=0)
+        >>> len(agent.train(env, episodes=3))
+        3
+
+    Source: Williams, Simple statistical gradient-following algorithms for connectionist
+    reinforcement learning, Machine Learning 8, 1992, section 4 and equation (11).
+    """
+
+    parts: ClassVar[tuple[str, ...]] = ("network", "optimizer", "batch")
+    numbers: ClassVar[tuple[str, ...]] = ("mean_return", "updates")
+
+    def __init__(
+        self,
+        observation_size: int,
+        hidden_sizes: Sequence[int] = (32,),
+        action_count: int = 2,
+        learning_rate: float | Schedule | Mapping[str, Any] = 1e-3,
+        gamma: float = 0.99,
+        *,
+        batch_episodes: int = 1,
+        baseline: str = "running_mean",
+        baseline_rate: float = 0.05,
+        entropy_bonus: float = 0.0,
+        activation: str = "relu",
+        init: str = "fan_in",
+        **options: Any,
+    ) -> None:
+        super().__init__(observation_size, action_count, **options)
+        self.hidden_sizes = [int(size) for size in hidden_sizes]
+        self.gamma = float(gamma)
+        self.batch_episodes = int(batch_episodes)
+        self.baseline = baseline
+        self.baseline_rate = float(baseline_rate)
+        self.entropy_bonus = float(entropy_bonus)
+        self.activation, self.init = activation, init
+        self._check_options()
+        sizes = [*self.hidden_sizes, self.action_count]
+        self.network = MLP(
+            observation_size, sizes, activation, init=init, generator=self.network_generator
+        )
+        rate = from_dict(learning_rate) if isinstance(learning_rate, Mapping) else learning_rate
+        self.optimizer = Adam(self.network, rate)
+        self.batch = EpisodeBatch(self.observation_size, self.gamma)
+        self.mean_return = 0.0
+        self.updates = 0
+
+    def scores(self, observations: Tensor) -> Tensor:
+        """(..., F) to (..., A): logits."""
+        return self.network(observations)  # type: ignore[no-any-return]
+
+    def explore(self, scores: Tensor) -> Tensor:
+        """A draw from softmax(scores)."""
+        return self.generator.categorical(scores)
+
+    def remember(self, step: Step) -> None:
+        """Keep a step; learn when the last episode of a batch ends."""
+        self.batch.add(step.observation, step.action, step.reward)
+        if step.terminated or step.truncated:
+            self.batch.end_episode()
+            if self.batch.episodes >= self.batch_episodes:
+                self.learn()
+
+    def learn(self) -> float | None:
+        """One update from the finished episodes since the last one; the loss.
+
+        Raises:
+            NonFiniteError: the loss is NaN or infinite; the network is as it was.
+        """
+        if not self.batch.episodes:
+            return None
+        steps = self.batch.take()
+        logp = log_softmax(self.scores(steps.observations))  # (B, A)
+        gain = take_along_axis(logp, steps.actions, axis=1)[:, 0] * self._advantages(steps.returns)
+        if self.entropy_bonus:
+            gain = gain - self.entropy_bonus * (exp(logp) * logp).sum(axis=1)
+        loss = -gain.sum() / steps.episodes
+        value = float(loss)
+        if not math.isfinite(value):
+            raise NonFiniteError(
+                f"REINFORCE: the loss of update {self.updates + 1} is {value}; the network was not "
+                "changed. Try a lower learning_rate or smaller rewards"
+            )
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        self.updates += 1
+        self.last_loss = value
+        return value
+
+    def _advantages(self, returns: Tensor) -> Tensor:
+        """(B,) to (B,): G - b; moves the running mean."""
+        if self.baseline == "none":
+            return returns
+        mean = float(returns.mean())
+        if self.baseline == "batch":
+            return (returns - mean) / (returns.var() + 1e-8).sqrt()
+        before = self.mean_return
+        # the first batch sets the mean; it is not used for that batch itself
+        self.mean_return += (self.baseline_rate if self.updates else 1.0) * (mean - before)
+        return returns - before
+
+    def forget_episode(self) -> None:
+        """Drop the steps of the running episode."""
+        super().forget_episode()
+        self.batch.drop_running()
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """See `Agent.options`."""
+        rate = self.optimizer.learning_rate
+        return {
+            **super().options,
+            **{name: getattr(self, name) for name in _OPTIONS},
+            "learning_rate": rate.to_dict() if isinstance(rate, Schedule) else rate,
+        }
+
+    def _check_options(self) -> None:
+        for name, fits, wanted in (
+            ("gamma", 0.0 <= self.gamma <= 1.0, "0 to 1"),
+            ("batch_episodes", self.batch_episodes >= 1, "at least 1"),
+            ("baseline", self.baseline in BASELINES, " or ".join(map(repr, BASELINES))),
+            ("baseline_rate", 0.0 < self.baseline_rate <= 1.0, "above 0 and up to 1"),
+            ("entropy_bonus", 0.0 <= self.entropy_bonus < math.inf, "at least 0"),
+        ):
+            if not fits:
+                raise ValueError(
+                    f"REINFORCE: expected {name} {wanted}, received {getattr(self, name)!r}"
+                )

@@ -1,0 +1,11 @@
+"""`AGENTS`: the agents by the names that the command line uses."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dilim.rl.agents.base import Agent
+from dilim.rl.agents.reinforce import REINFORCE
+
+AGENTS: Final[dict[str, type[Agent]]] = {"reinforce": REINFORCE}
+"""Tests walk over them."""

@@ -1,0 +1,59 @@
+"""The agent's door: what comes from an environment is checked and copied before it is used."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dilim.errors import NonFiniteError, ShapeError
+from dilim.tensors.tensor import Tensor
+
+Vector = npt.NDArray[np.float32]
+
+
+def observation_vector(value: Any, size: int, place: Callable[[], str]) -> Vector:
+    """An observation as a new float32 vector.
+
+    Args:
+        value: an array, tensor or nested list of ``size`` numbers, of any shape and dtype.
+        size: how many numbers the network takes.
+        place: says which environment and step it is, for the error.
+
+    Raises:
+        ShapeError: it has another number of elements.
+        NonFiniteError: an element is NaN or infinite; it is named.
+    """
+    array = np.asarray(value.numpy() if isinstance(value, Tensor) else value)
+    if array.size != size:
+        raise ShapeError(
+            f"{place()}: the network takes {size} numbers, the observation has {array.size} "
+            f"(shape {array.shape})"
+        )
+    vector = array.astype(np.float32).reshape(size)
+    if not np.isfinite(vector).all():
+        position = np.unravel_index(int(np.argmin(np.isfinite(vector))), array.shape)
+        entry = ", ".join(str(int(i)) for i in position)
+        raise NonFiniteError(
+            f"{place()}: observation[{entry}] is {array[position]}; expected finite numbers. "
+            "Nothing was learned from this step; look for the cause in the environment"
+        )
+    return vector
+
+
+def finite_reward(value: Any, place: Callable[[], str]) -> float:
+    """A reward as a float.
+
+    Raises:
+        NonFiniteError: it is NaN or infinite.
+    """
+    reward = float(value)
+    if not math.isfinite(reward):
+        raise NonFiniteError(
+            f"{place()}: the reward is {reward}; expected a finite number. Nothing was learned "
+            "from this step; look for the cause in the environment"
+        )
+    return reward

@@ -1,0 +1,273 @@
+"""`TensorEnvironment`: an environment written as pure functions of tensors."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from dilim.dtypes import int64
+from dilim.errors import EnvironmentContractError, StateError
+from dilim.runtime.files import Arrays
+from dilim.tensors.creation import asarray
+from dilim.tensors.random import Generator
+from dilim.tensors.tape import no_grad
+from dilim.tensors.tensor import Tensor
+
+_NAMELESS = ("self", "generator", "shape")
+
+
+class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
+    """Base of environments: the rules as pure functions, and from them a Gymnasium environment.
+
+    A subclass sets the spaces and writes the rules in the shape of Gymnasium's functional API::
+
+        initial(generator, shape)             -> state
+        transition(state, action, generator)  -> next state
+        observation(state)                    -> what the agent sees
+        reward(state, action, next_state)     -> float32
+        terminal(state)                       -> bool: the episode has ended by the rules
+
+    A state is one tensor, or a NamedTuple of tensors. The functions work on one environment and on
+    many at once: all leading axes of a state are environments. They read nothing but their
+    arguments and the numbers set in ``__init__``, and draw from nothing but the generator.
+
+    Two more functions draw a single state: `draw_text` and `draw_frame`.
+
+    Args:
+        max_steps: an episode is cut after so many steps (``truncated``); None for no limit.
+        render_mode: "ansi" for text, "rgb_array" for frames, None for neither.
+
+    Attributes:
+        observation_space: a Box.
+        action_space: a Discrete.
+        max_steps: see above.
+        steps: how many steps the running episode has.
+
+    Example:
+        >>> import dilim.rl
+        >>> env = dilim.rl.CartPole()
+        >>> obs, info = env.reset(seed=0)
+        >>> obs, reward, terminated, truncated, info = env.step(1)
+        >>> obs.shape, reward, terminated, truncated
+        ((4,), 1.0, False, False)
+    """
+
+    metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 50}
+
+    def __init__(self, *, max_steps: int | None = None, render_mode: str | None = None) -> None:
+        kind = type(self).__name__
+        if max_steps is not None and max_steps < 1:
+            raise EnvironmentContractError(f"{kind}: expected max_steps >= 1, received {max_steps}")
+        modes = self.metadata["render_modes"]
+        if render_mode is not None and render_mode not in modes:
+            raise EnvironmentContractError(
+                f"{kind}: expected render_mode {' or '.join(map(repr, modes))} or None, received "
+                f"{render_mode!r}; windows are not opened here"
+            )
+        self.max_steps = max_steps
+        self.render_mode = render_mode
+        self.steps = 0
+        self._state: Any = None
+        self._ended = False
+        self._generator: Generator | None = None
+
+    # --- the rules ------------------------------------------------------------------------
+
+    def initial(self, generator: Generator, shape: tuple[int, ...] = ()) -> Any:
+        """A state to start from.
+
+        Args:
+            generator: the only source of randomness.
+            shape: sizes of the leading axes: () for one environment, (N,) for N of them.
+
+        A subclass may add keyword arguments with defaults: they are what ``reset(options=...)``
+        takes.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not define initial()")
+
+    def transition(self, state: Any, action: Tensor, generator: Generator) -> Any:
+        """The state after an action (int64, one per environment)."""
+        raise NotImplementedError(f"{type(self).__name__} does not define transition()")
+
+    def observation(self, state: Any) -> Tensor:
+        """What the agent sees of a state."""
+        raise NotImplementedError(f"{type(self).__name__} does not define observation()")
+
+    def reward(self, state: Any, action: Tensor, next_state: Any) -> Tensor:
+        """The reward of a step, float32."""
+        raise NotImplementedError(f"{type(self).__name__} does not define reward()")
+
+    def terminal(self, state: Any) -> Tensor:
+        """Whether the rules end the episode in this state, bool."""
+        raise NotImplementedError(f"{type(self).__name__} does not define terminal()")
+
+    def draw_text(self, state: Any) -> str:
+        """A drawing of one state in lines of text."""
+        raise NotImplementedError(f"{type(self).__name__} does not define draw_text()")
+
+    def draw_frame(self, state: Any) -> np.ndarray:
+        """A picture of one state: uint8, (height, width, 3)."""
+        raise NotImplementedError(f"{type(self).__name__} does not define draw_frame()")
+
+    # --- Gymnasium's API ------------------------------------------------------------------
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begin an episode.
+
+        Args:
+            seed: starts the stream of random numbers anew; give it at the first reset only. An
+                environment that never got one is seeded by the system.
+            options: keyword arguments of `initial`.
+
+        Returns:
+            The observation, and an empty dict.
+
+        Raises:
+            EnvironmentContractError: `initial` does not know an option.
+        """
+        super().reset(seed=seed)
+        if seed is not None:
+            self._generator = Generator(seed)
+        elif self._generator is None:
+            self._generator = Generator(int(self.np_random.integers(2**63)))
+        known = self._check_options(options) if options else {}
+        with no_grad():
+            self._state = self.initial(self._generator, **known)
+            self.steps = 0
+            self._ended = False
+            return self._observed(), {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Act.
+
+        Args:
+            action: an element of `action_space`.
+
+        Returns:
+            Observation (a copy), reward, terminated, truncated, and an empty dict. At the step that
+            reaches ``max_steps``, ``truncated`` is True unless the rules end the episode too.
+
+        Raises:
+            EnvironmentContractError: the action is not one, or no episode is running.
+        """
+        if self._state is None or self._ended or self._generator is None:
+            raise EnvironmentContractError(self._not_running())
+        if not self.action_space.contains(action):
+            raise EnvironmentContractError(
+                f"{type(self).__name__}.step: expected an action in {self.action_space}, received "
+                f"{action!r}"
+            )
+        with no_grad():
+            chosen = asarray(int(action), dtype=int64)
+            state = self._state
+            self._state = self.transition(state, chosen, self._generator)
+            reward = float(self.reward(state, chosen, self._state))
+            terminated = bool(self.terminal(self._state))
+            self.steps += 1
+            truncated = not terminated and self.steps == self.max_steps
+            self._ended = terminated or truncated
+            return self._observed(), reward, terminated, truncated, {}
+
+    def render(self) -> Any:
+        """The running episode as text ("ansi") or as a frame ("rgb_array")."""
+        if self._state is None:
+            raise EnvironmentContractError(
+                f"{type(self).__name__}.render: nothing to draw yet; call reset() first"
+            )
+        if self.render_mode == "ansi":
+            return self.draw_text(self._state)
+        return self.draw_frame(self._state) if self.render_mode == "rgb_array" else None
+
+    # --- taking and giving the state ------------------------------------------------------
+
+    @property
+    def state(self) -> Any:
+        """The state of the running episode; None before the first `reset`."""
+        return self._state
+
+    def get_state(self) -> Arrays:
+        """All that the future of this environment depends on: arrays by name, copies.
+
+        With `set_state` another environment of the same kind goes on exactly from here.
+        """
+        arrays = {"steps": np.array(self.steps), "ended": np.array(self._ended)}
+        if self._generator is not None:
+            arrays["generator"] = self._generator.state.numpy(copy=True)
+        for name, x in _parts(self._state).items():
+            arrays[f"state.{name}"] = x.numpy(copy=True)
+        return arrays
+
+    def set_state(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Take over what `get_state` gave.
+
+        Raises:
+            StateError: it belongs to another kind of environment; nothing was changed.
+        """
+        pattern = self.initial(Generator(0))
+        expected = {f"state.{name}" for name in _parts(pattern)}
+        given = {name for name in arrays if name.startswith("state.")}
+        if (given and given != expected) or not {"steps", "ended"} <= set(arrays):
+            raise StateError(
+                f"{type(self).__name__}.set_state: expected {', '.join(sorted(expected))}, steps "
+                f"and ended; received {', '.join(sorted(arrays)) or 'nothing'}"
+            )
+        self._state = _rebuilt(pattern, arrays) if given else None
+        self.steps = int(arrays["steps"])
+        self._ended = bool(arrays["ended"])
+        self._generator = None
+        if "generator" in arrays:
+            self._generator = Generator()
+            self._generator.state = arrays["generator"]
+
+    def __repr__(self) -> str:
+        limit = "" if self.max_steps is None else f"max_steps={self.max_steps}"
+        return f"{type(self).__name__}({limit})"
+
+    # --- inside ---------------------------------------------------------------------------
+
+    def _observed(self) -> np.ndarray:
+        result: np.ndarray = self.observation(self._state).numpy(copy=True)
+        return result
+
+    def _check_options(self, options: dict[str, Any]) -> dict[str, Any]:
+        known = [
+            name for name in inspect.signature(self.initial).parameters if name not in _NAMELESS
+        ]
+        unknown = [name for name in options if name not in known]
+        if unknown:
+            raise EnvironmentContractError(
+                f"{type(self).__name__}.reset: unknown option {unknown[0]!r}; there are "
+                f"{', '.join(known) or 'none'}"
+            )
+        return options
+
+    def _not_running(self) -> str:
+        kind = type(self).__name__
+        if self._state is None:
+            return f"{kind}.step: no episode is running; call reset() first"
+        return f"{kind}.step: the episode has ended; call reset() before the next step"
+
+
+def _parts(state: Any) -> dict[str, Tensor]:
+    """The tensors of a state by name."""
+    if state is None:
+        return {}
+    fields = getattr(state, "_fields", None)
+    return {"value": state} if fields is None else dict(zip(fields, state, strict=True))
+
+
+def _rebuilt(pattern: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    """A state of the same kind as ``pattern`` with the numbers of ``arrays``."""
+    tensors = [Tensor(arrays[f"state.{name}"]) for name in _parts(pattern)]
+    for (name, wanted), x in zip(_parts(pattern).items(), tensors, strict=True):
+        if x.dtype is not wanted.dtype:
+            raise StateError(
+                f"set_state: expected state.{name} as {wanted.dtype.name}, received {x.dtype.name}"
+            )
+    return type(pattern)(*tensors) if hasattr(pattern, "_fields") else tensors[0]

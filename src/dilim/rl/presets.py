@@ -1,0 +1,68 @@
+"""Settings that were tuned: what ``dilim train`` uses.
+
+They were tuned on seeds from 1000 on; what they reach on others is in ``docs/results``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from dilim.errors import EnvironmentContractError
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """How to train one agent in one environment.
+
+    Attributes:
+        options: arguments of the agent.
+        episodes: the limit.
+        until: the mean return of an evaluation at which training stops, or None.
+        evaluate_every: episodes between two evaluations.
+        evaluation_episodes: fresh starts per evaluation.
+    """
+
+    options: dict[str, Any] = field(default_factory=dict)
+    episodes: int = 1000
+    until: float | None = None
+    evaluate_every: int = 25
+    evaluation_episodes: int = 20
+
+
+PRESETS: Final = {
+    ("cartpole", "reinforce"): Preset(
+        options={
+            "hidden_sizes": [64],
+            "activation": "tanh",
+            "learning_rate": 0.007,
+            "gamma": 0.99,
+            "batch_episodes": 1,
+            "baseline": "running_mean",
+            "baseline_rate": 0.05,
+        },
+        episodes=1500,
+        until=475.0,
+    ),
+    ("bandit", "reinforce"): Preset(
+        options={"hidden_sizes": [16], "learning_rate": 0.01}, episodes=1000
+    ),
+}
+"""By names of environment and agent; the first agent of an environment is its best."""
+
+
+def default_agent(environment: str) -> str:
+    """The name of the agent to use in an environment when none is asked for.
+
+    Raises:
+        EnvironmentContractError: there is no preset for this environment.
+    """
+    for name, agent in PRESETS:
+        if name == environment:
+            return agent
+    raise EnvironmentContractError(f"no settings for the environment {environment!r}")
+
+
+def preset(environment: str, agent: str) -> Preset:
+    """The tuned settings of a pair, or plain defaults where nothing was tuned."""
+    return PRESETS.get((environment, agent), Preset())

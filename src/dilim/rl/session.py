@@ -1,0 +1,133 @@
+"""An agent that trains in a run folder, and goes on there after any interruption."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+
+from dilim.rl.adapters import Environment
+from dilim.rl.agents.base import Agent
+from dilim.rl.agents.table import AGENTS
+from dilim.rl.envs.table import make_environment
+from dilim.rl.runs import Metrics, Run, Summary
+from dilim.rl.training import Episode, Interrupted
+
+_CHECKPOINT_S = 30.0  # a checkpoint at least so often, at the end of an episode
+
+
+def make(name: str, **options: Any) -> Environment:
+    """A built-in environment, or one that Gymnasium knows by this name.
+
+    Raises:
+        EnvironmentContractError: there is neither; the nearest built-in name is suggested.
+    """
+    if name in gymnasium.registry:
+        return gymnasium.make(name, **options)
+    return make_environment(name, **options)
+
+
+class Session:
+    """Trains the agent of a run, writes metrics, and saves it.
+
+    Attributes:
+        run: where.
+        agent: who.
+        env: in what.
+        passed_over: what was wrong with checkpoints newer than the one that was read.
+    """
+
+    def __init__(self, run: Run, *, teacher: Agent | None = None) -> None:
+        """Goes on where the run stands: at its latest checkpoint, or at the beginning.
+
+        Args:
+            run: metrics of episodes after the checkpoint are dropped: they will come again.
+            teacher: whose network and optimiser a new run begins with.
+
+        Raises:
+            DilimError: the run cannot be read, or its settings do not fit the environment.
+        """
+        config = run.config
+        self.run = run
+        self.env = make(config.environment)
+        agent, self.passed_over = run.latest()
+        if agent is None:
+            agent = AGENTS[config.agent].for_env(self.env, seed=config.seed, **config.options)
+            if teacher is not None:
+                agent.load_parts(*teacher.state_parts())
+        self.agent = agent
+        run.keep_metrics(agent.episodes)
+        summary = run.summary()
+        self._earlier_s = summary.seconds
+        self._best = None if summary.best is None else summary.best[1]
+        self._saved_steps = -1 if agent.source is None else agent.steps
+        self._saved_at = self._started_at = time.monotonic()
+
+    def train(self, on_episode: Callable[[Metrics], Any] | None = None) -> Summary:
+        """Trains to the goal or to the limit of the run.
+
+        Args:
+            on_episode: called after every finished episode.
+
+        Returns:
+            How far the run has come.
+
+        Raises:
+            Interrupted: Ctrl-C; the running step was finished and everything is saved.
+            KeyboardInterrupt: a second Ctrl-C, at once; the last checkpoint stays as it is.
+            NonFiniteError: the environment gave NaN or infinity; the last checkpoint stays.
+        """
+        config = self.run.config
+        self._started_at = time.monotonic()
+
+        def after(episode: Episode) -> None:
+            metrics = self._metrics(episode)
+            self._take_in(metrics)
+            if on_episode is not None:
+                on_episode(metrics)
+
+        try:
+            self.agent.train(
+                self.env,
+                episodes=max(config.episodes - self.agent.episodes, 0),
+                on_episode=after,
+                until=config.until,
+                evaluate_every=config.evaluate_every,
+                evaluation_episodes=config.evaluation_episodes,
+            )
+        except Interrupted:
+            self._save()
+            raise
+        self._save()
+        return self.run.summary()
+
+    def _metrics(self, episode: Episode) -> Metrics:
+        seconds = self._earlier_s + time.monotonic() - self._started_at
+        return {
+            "episode": episode.episode,
+            "steps": episode.steps,
+            "length": episode.length,
+            "return": episode.reward,
+            "average": episode.average,
+            "loss": episode.loss,
+            "evaluation": episode.evaluation,
+            "seconds": round(seconds, 3),
+        }
+
+    def _take_in(self, metrics: Metrics) -> None:
+        self.run.append(metrics)
+        evaluation = metrics["evaluation"]
+        best = evaluation is not None and (self._best is None or evaluation >= self._best)
+        if best:
+            self._best = evaluation
+        if evaluation is not None or time.monotonic() - self._saved_at > _CHECKPOINT_S:
+            self._save(best=best)
+
+    def _save(self, *, best: bool = False) -> None:
+        """Writes a checkpoint, if there is a step that the last one has not."""
+        if self.agent.steps != self._saved_steps:
+            self.run.save_checkpoint(self.agent, best=best)
+            self._saved_steps = self.agent.steps
+            self._saved_at = time.monotonic()
