@@ -1,7 +1,7 @@
 """A small network learns to tell two interleaved spirals apart.
 
-Run it: ``python examples/two_spirals.py``. It prints loss and accuracy as they change, and draws the
-plane as the network sees it.
+Run it: ``python examples/two_spirals.py``. It prints loss and accuracy as they change, and draws
+the plane as the network sees it.
 """
 
 import math

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import json
+import math
 import re
-import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import gymnasium
 import typer
 
 from dilim.cli.find import DEFAULT_FOLDER, RunName, RunsFolder, command, open_run
-from dilim.cli.messages import CommandError, output, unknown_name
-from dilim.cli.picture import draw_curve
+from dilim.cli.messages import CommandError, output
+from dilim.cli.picture import draw_curve, outcome
 from dilim.cli.progress import Progress
+from dilim.cli.settings import build_agent, chosen_agent, chosen_environment, chosen_options
 from dilim.rl.agents.table import AGENTS
 from dilim.rl.envs.table import ENVIRONMENTS
-from dilim.rl.presets import PRESETS, default_agent, preset
+from dilim.rl.presets import preset
 from dilim.rl.runs import Run, RunConfig, Summary, free_name
 from dilim.rl.session import Session
 from dilim.rl.training import Interrupted
 
-INTERRUPTED = 130  # 128 + SIGINT, as shells count
+_INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
 def train(
@@ -36,23 +35,31 @@ def train(
     ],
     agent: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Which agent; by default the best known.", show_default=False),
+        typer.Option(
+            metavar="NAME",
+            help=f"{', '.join(AGENTS)}. By default the best one known.",
+            show_default=False,
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of everything random.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of all random numbers.")] = 0,
     episodes: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Stop after so many.", show_default=False),
+        typer.Option(metavar="N", min=1, help="The most episodes to train.", show_default=False),
     ] = None,
     until: Annotated[
         str | None,
         typer.Option(
             metavar="RETURN",
-            help="Stop at the first evaluation whose mean return is at least this; or none.",
+            help="Stop at the first evaluation with this mean return; 'none' never does.",
             show_default=False,
         ),
     ] = None,
+    evaluate_every: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Episodes between evaluations.", show_default=False),
+    ] = None,
     learning_rate: Annotated[
-        float | None, typer.Option(metavar="X", help="Of the agent.", show_default=False)
+        float | None, typer.Option(metavar="X", help="Of the optimiser.", show_default=False)
     ] = None,
     gamma: Annotated[
         float | None,
@@ -66,34 +73,150 @@ def train(
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE",
-            help="Any other setting of the agent, such as batch_episodes=4; may be repeated.",
+            help="Any other setting of the agent, such as batch_episodes=4. Can be repeated.",
             show_default=False,
         ),
     ] = None,
-    evaluate_every: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Episodes between evaluations.", show_default=False),
-    ] = None,
     name: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Of the run; by default numbered.", show_default=False),
+        typer.Option(
+            metavar="NAME", help="Of the run. By default it is numbered.", show_default=False
+        ),
     ] = None,
     teacher: Annotated[
         str | None,
-        typer.Option("--from", metavar="RUN", help="Begin with the agent of this run.", show_default=False),
+        typer.Option(
+            "--from", metavar="RUN", help="Begin with the agent of this run.", show_default=False
+        ),
     ] = None,
     runs_dir: RunsFolder = DEFAULT_FOLDER,
 ) -> None:
-    """Train an agent; Ctrl-C saves it, and it can be resumed.
+    """Train an agent. Ctrl-C saves it, so that it can be resumed.
 
-    Settings that are not given are those that were tuned for this environment.
+    What is not given is as it was tuned for the environment.
 
     Example:  dilim train cartpole --seed 1
     """
-    chosen = _chosen_environment(environment)
-    agent_name = _chosen_agent(chosen, agent)
-    given = {"learning_rate": learning_rate, "gamma": gamma, "hidden_sizes": _sizes(hidden_sizes)}
-    options = {key: value for key, value in given.items() if value is not None}
-    options.update(_pairs(option or []))
+    world = chosen_environment(environment)
+    learner = chosen_agent(world, agent)
     source = None if teacher is None else open_run(teacher, runs_dir)
-    ...
+    tuned = preset(world, learner)
+    known = tuned.options if source is None else source.config.options
+    options = chosen_options(learner, known, learning_rate, gamma, hidden_sizes, option or [])
+    config = RunConfig(
+        environment=world,
+        agent=learner,
+        seed=seed,
+        episodes=tuned.episodes if episodes is None else episodes,
+        until=tuned.until if until is None else _goal(until),
+        evaluate_every=tuned.evaluate_every if evaluate_every is None else evaluate_every,
+        evaluation_episodes=tuned.evaluation_episodes,
+        options=options,
+    )
+    build_agent(config)  # so that a mistake in the settings leaves no folder behind
+    folder = _new_folder(runs_dir, name, world)
+    session = Session(Run.create(folder, config), teacher=None if source is None else source.best()[0])
+    goal = "" if config.until is None else f", or until an evaluation reaches {config.until:g}"
+    output().print(
+        f"Training {learner} on {world} with seed {seed}: {config.episodes:,} episodes{goal}.\n"
+        f"The run is {folder}; Ctrl-C saves and stops."
+    )
+    _go(session)
+
+
+def resume(
+    run: RunName = None,
+    episodes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="A new limit, or as +N: so many more than there are.",
+            show_default=False,
+        ),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(metavar="RETURN", help="A new goal, or none.", show_default=False),
+    ] = None,
+    runs_dir: RunsFolder = DEFAULT_FOLDER,
+) -> None:
+    """Go on with a run, exactly as if it had not been interrupted.
+
+    Example:  dilim resume cartpole-1 --episodes +500
+    """
+    opened = open_run(run, runs_dir)
+    session = Session(opened)
+    done = session.agent.episodes
+    limit = opened.config.episodes if episodes is None else _limit(episodes, done)
+    goal = opened.config.until if until is None else _goal(until)
+    summary = opened.summary()
+    if episodes is None and (done >= limit or summary.reaches(goal)):
+        raise CommandError(_nothing_to_do(opened, summary, summary.reaches(goal)))
+    if (limit, goal) != (opened.config.episodes, opened.config.until):
+        opened.change(episodes=limit, until=goal)
+    console = output()
+    for problem in session.passed_over:
+        console.print(f"Passed over: {problem}", soft_wrap=True)
+    source = session.agent.source or "its beginning: there is no checkpoint yet"
+    console.print(
+        f"Run {opened.name} goes on after episode {done:,}, step {session.agent.steps:,}, from "
+        f"{source}.",
+        soft_wrap=True,
+    )
+    _go(session)
+
+
+def _goal(text: str) -> float | None:
+    if text.lower() == "none":
+        return None
+    try:
+        goal = float(text)
+    except ValueError:
+        goal = math.nan
+    if not math.isfinite(goal):
+        raise CommandError(f"--until: expected a mean return, such as 475, or none; got {text!r}")
+    return goal
+
+
+def _limit(text: str, done: int) -> int:
+    if not re.fullmatch(r"\+?\d+", text):
+        raise CommandError(f"--episodes: expected such as 2000 or +500, got {text!r}")
+    limit = int(text) + (done if text.startswith("+") else 0)
+    if limit <= done:
+        raise CommandError(
+            f"--episodes {text}: the run has {done:,} episodes already; to add some write +{text}"
+        )
+    return limit
+
+
+def _new_folder(runs_dir: Path, name: str | None, stem: str) -> Path:
+    if name is None:
+        return runs_dir / free_name(runs_dir, stem)
+    if name in (".", "..") or Path(name).name != name:
+        raise CommandError(
+            f"--name: expected one name, got {name!r}; another folder is chosen by --runs-dir"
+        )
+    folder = runs_dir / name
+    if (folder / "config.json").is_file():
+        old = Run.open(folder)
+        raise CommandError(
+            f"the run {name!r} exists ({outcome(old, old.summary())}) and is not overwritten\n"
+            f"  go on with it:   {command('resume', old, '--episodes', '+500')}\n"
+            f"  a new run of it: {command('train', old, '--from', name)}"
+        )
+    if folder.exists():
+        raise CommandError(f"{folder} exists and is no run; choose another --name")
+    return folder
+
+
+def _nothing_to_do(run: Run, summary: Summary, reached: bool) -> str:
+    more = ["--episodes", "+500"]
+    why = "has reached its limit"
+    if reached:
+        more = ["--until", "none", *more]
+        why = f"has reached its goal of {run.config.until:g}"
+    return (
+        f"the run {run.name!r} {why} ({outcome(run, summary)})\n"
+        f"  train on:        {command('resume', run, *more)}\n"
+        f"  a new run of it: {command('train', run, '--from', run.name)}"
+    )

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from dilim.rl import adapters
 from dilim.rl.door import Vector
 from dilim.rl.evaluation import environment_like
@@ -66,6 +68,10 @@ class Step(NamedTuple):
     truncated: bool
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, taken between two steps: the agent is whole and can be saved or trained on."""
+
+
 Listener = Callable[..., Any]
 
 
@@ -110,7 +116,7 @@ def run(
     with deferred_interrupt() as interrupted:
         while len(returns) != plan.episodes and agent.steps != last_step:
             if interrupted():
-                raise KeyboardInterrupt
+                raise Interrupted
             finished = agent.play_step(env)
             if finished is None:
                 continue
@@ -152,6 +158,11 @@ def _takes_two(function: Listener) -> bool:
     return len(required) == 2
 
 
+def derived_seed(seed: int, purpose: int, number: int) -> int:
+    """A seed for the environment: independent of ``seed`` and of those of other purposes."""
+    return int(np.random.SeedSequence([seed, purpose, number]).generate_state(1)[0])
+
+
 @contextmanager
 def deferred_interrupt() -> Iterator[Callable[[], bool]]:
     """Ctrl-C is noted, and takes effect where the loop asks for it; a second one at once.
@@ -180,4 +191,4 @@ def deferred_interrupt() -> Iterator[Callable[[], bool]]:
             signal.signal(signal.SIGINT, signal.default_int_handler)
     # an interrupt in the last step, or in the last callback, must not be lost
     if requested:
-        raise KeyboardInterrupt
+        raise Interrupted

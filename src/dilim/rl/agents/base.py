@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
@@ -13,7 +14,7 @@ from dilim.rl import adapters, door, evaluation, training
 from dilim.rl.agents import checkpoint
 from dilim.rl.envs.base import TensorEnvironment
 from dilim.rl.tracker import RewardTracker
-from dilim.rl.training import Episode, Listener, Plan, Step
+from dilim.rl.training import Episode, Listener, Plan, Step, derived_seed
 from dilim.runtime.files import Arrays, Header
 from dilim.tensors.creation import asarray
 from dilim.tensors.random import Generator, default_generator
@@ -144,10 +145,9 @@ class Agent:
             EnvironmentContractError: see `dilim.rl.from_gymnasium`.
         """
         adapters.from_gymnasium(env)
-        size = int(np.prod(env.observation_space.shape, dtype=np.int64))
-        start = int(env.action_space.start)
-        sizes = {"observation_size": size, "action_count": int(env.action_space.n)}
-        return cls(**sizes, **({"action_start": start} if start else {}), **options)
+        space = env.action_space
+        sizes = {"action_count": int(space.n), "action_start": int(space.start)}
+        return cls(math.prod(env.observation_space.shape), **sizes, **options)
 
     def act(self, observation: Any, explore: bool = True) -> int:
         """The action for an observation.
@@ -210,25 +210,18 @@ class Agent:
         self.steps += 1
         self._reward += value
         self._length += 1
-        if ended:
-            self.tracker.add(self._reward)
-        self.remember(step)
-        return self._finish(step) if ended else None
-
-    def _finish(self, last: Step) -> Episode:
-        finished = Episode(
-            episode=self.episodes,
-            reward=self._reward,
-            length=self._length,
-            average=self.tracker.running_average or 0.0,
-            steps=self.steps,
-            terminated=last.terminated,
-            truncated=last.truncated,
-            loss=self.last_loss,
-            evaluation=None,
-        )
+        if not ended:
+            self.remember(step)
+            return None
+        total, length = self._reward, self._length
         self._reward, self._length = 0.0, 0
-        return finished
+        self.tracker.add(total)
+        self.remember(step)
+        average = self.tracker.running_average or 0.0
+        return Episode(
+            *(self.episodes, total, length, average, self.steps),
+            *(step.terminated, step.truncated, self.last_loss, None),
+        )
 
     @property
     def episodes(self) -> int:
@@ -409,8 +402,3 @@ class Agent:
             f"<{type(self).__name__}({sizes}), {self.episodes:,} episodes, {self.steps:,} steps, "
             f"seed {self.seed}{origin}>"
         )
-
-
-def derived_seed(seed: int, purpose: int, number: int) -> int:
-    """A seed for the environment: independent of ``seed`` and of those of other purposes."""
-    return int(np.random.SeedSequence([seed, purpose, number]).generate_state(1)[0])
