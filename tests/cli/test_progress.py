@@ -1,21 +1,22 @@
 import io
-import signal
+import time
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
-from dilim.cli.interrupt import Interrupts
-from dilim.cli.progress import Progress, Speed, progress_line
+from dilim.cli import progress as module
+from dilim.cli.progress import Progress, Speed, clock, progress_line
 
 EPISODE = {"episode": 125, "return": 213.0, "average": 87.41, "evaluation": None, "steps": 5000}
 
 
-def line(last=EPISODE, *, width=120, evaluation=None, speed=5210.4, unfinished=(0, 0.0)):
+def line(last=EPISODE, *, width=120, evaluation=None, speed=5210.4, steps=0):
     return progress_line(
         last,
         limit=1500,
         evaluation=evaluation,
-        unfinished=unfinished,
+        steps=steps,
         speed=speed,
         seconds=75.9,
         width=width,
@@ -29,8 +30,8 @@ def test_the_line_has_episode_return_average_and_speed():
 
 
 def test_before_the_first_episode_ends_the_line_says_so_instead_of_nan():
-    text = line(None, unfinished=(9, 9.0), speed=0.95)
-    assert text == "no finished episode yet  step 9  reward so far 9  0.9 steps/s  1:15"
+    text = line(None, steps=9, speed=0.95)
+    assert text == "no finished episode yet  step 9  0.9 steps/s  1:15"
 
 
 def test_an_average_that_is_no_number_is_shown_as_none():
@@ -52,9 +53,20 @@ def test_speed_looks_back_three_seconds():
     ]
 
 
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0:00"), (75.9, "1:15"), (3599, "59:59"), (7205, "2:00:05")]
+)
+def test_the_clock_shows_hours_only_when_there_are_any(seconds, text):
+    assert clock(seconds) == text
+
+
+def shown(console, agent=None, **options):
+    return Progress(console, agent or SimpleNamespace(steps=9), limit=1500, **options)
+
+
 def test_without_a_terminal_there_is_one_line_per_evaluation():
     file = io.StringIO()
-    with Progress(Console(file=file, width=120), limit=1500) as progress:
+    with shown(Console(file=file, width=120)) as progress:
         for episode in range(1, 51):
             evaluation = 30.0 if episode % 25 == 0 else None
             progress.on_episode({**EPISODE, "episode": episode, "evaluation": evaluation})
@@ -64,39 +76,29 @@ def test_without_a_terminal_there_is_one_line_per_evaluation():
 
 
 def test_without_a_terminal_a_slow_environment_still_shows_life(monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr("dilim.cli.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr(module, "_QUIET_S", 0.02)
+    monkeypatch.setattr(module, "_TICK_S", 0.01)
     file = io.StringIO()
-    with Progress(Console(file=file, width=120), limit=1500) as progress:
-        for step in range(1, 31):
-            now[0] = float(step)
-            progress.on_step(step, float(step), step)
-    lines = file.getvalue().splitlines()
-    assert len(lines) == 2
-    assert lines[0].startswith("no finished episode yet  step 11  reward so far 11")
+    with shown(Console(file=file, width=120)):
+        deadline = time.monotonic() + 5
+        while not file.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert file.getvalue().startswith("no finished episode yet  step 9  0.0 steps/s")
+
+
+def test_the_clock_goes_on_from_earlier_sessions():
+    file = io.StringIO()
+    with shown(Console(file=file, width=120), seconds=600.0) as progress:
+        progress.on_episode({**EPISODE, "evaluation": 1.0})
+    assert file.getvalue().rstrip().endswith("10:00")
 
 
 def test_in_a_terminal_the_line_stays_in_place():
     file = io.StringIO()
     console = Console(file=file, width=80, force_terminal=True)
-    with Progress(console, limit=1500) as progress:
+    with shown(console) as progress:
         progress.on_episode(EPISODE)
-        progress.stop_requested("stopping")
     text = file.getvalue()
     assert "no finished episode yet" in text
     assert "episode 125 of 1,500" in text
-    assert "stopping" in text
     assert text.endswith("\x1b[?25h")  # the cursor is shown again
-
-
-def test_the_first_interrupt_asks_and_the_second_raises():
-    told = []
-    before = signal.getsignal(signal.SIGINT)
-    with Interrupts(lambda: told.append(1)) as interrupts:
-        assert not interrupts.requested
-        signal.raise_signal(signal.SIGINT)
-        assert interrupts.requested
-        assert told == [1]
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is before

@@ -6,6 +6,7 @@ import pytest
 
 from dilim import __version__
 from dilim.errors import FileFormatError
+from dilim.rl.agents.reinforce import REINFORCE
 from dilim.rl.plots import curve_png
 from dilim.rl.runs import Run, RunConfig, find_runs, free_name
 
@@ -27,11 +28,18 @@ def run(tmp_path):
 
 
 def line(episode, **changes):
-    return {"episode": episode, "return": 9.0, "average": 9.0, "evaluation": None, **changes}
+    numbers = {"steps": 9 * episode, "length": 9, "return": 9.0, "average": 9.0, "loss": 0.5}
+    return {"episode": episode, **numbers, "evaluation": None, "seconds": 0.1 * episode, **changes}
+
+
+def agent_at(episode):
+    agent = REINFORCE(4, [2], 2, seed=0)
+    agent.tracker.total_episodes = episode
+    return agent
 
 
 def save(run, episode, **options):
-    return run.save_checkpoint(episode, {"w": np.full(3, episode)}, {"steps": 1}, **options)
+    return run.save_checkpoint(agent_at(episode), **options)
 
 
 def damage(path):
@@ -45,8 +53,8 @@ def test_a_run_opens_with_the_settings_it_was_made_with(run):
     assert opened.config == CONFIG
     assert opened.name == "first"
     assert opened.metrics() == []
-    assert opened.latest() is None
-    assert opened.best() is None
+    assert opened.latest() == (None, [])
+    assert opened.best() == (None, [])
 
 
 def test_the_configuration_names_versions_and_machine(run):
@@ -111,7 +119,7 @@ def test_a_line_cut_by_a_kill_is_dropped(run):
     assert [m["episode"] for m in run.metrics()] == [1, 2]
 
 
-@pytest.mark.parametrize("text", ["nonsense", "[1]", "{}", '{"episode": "x"}'])
+@pytest.mark.parametrize("text", ["nonsense", "[1]", "{}", '{"episode": 2}'])
 def test_a_damaged_line_is_named(run, text):
     run.append(line(1))
     with (run.folder / "metrics.jsonl").open("a") as file:
@@ -127,6 +135,27 @@ def test_metrics_after_a_checkpoint_can_be_dropped(run):
     assert [m["episode"] for m in run.metrics()] == [1, 2, 3]
 
 
+def test_a_summary_of_nothing_has_no_numbers(run):
+    summary = run.summary()
+    assert (summary.episodes, summary.steps, summary.seconds) == (0, 0, 0.0)
+    assert (summary.average, summary.best, summary.last) == (None, None, None)
+    assert not summary.reached
+
+
+def test_a_summary_knows_the_best_and_the_last_evaluation(run):
+    for episode, evaluation in ((1, 480.0), (2, None), (3, 480.0), (4, 474.0), (5, None)):
+        run.append(line(episode, evaluation=evaluation))
+    summary = run.summary()
+    assert (summary.episodes, summary.steps, summary.seconds) == (5, 45, 0.5)
+    assert summary.best == (3, 480.0)
+    assert summary.last == (4, 474.0)
+    assert not summary.reached
+    run.append(line(6, evaluation=475.0))
+    assert run.summary().reached
+    run.change(until=None)
+    assert not run.summary().reached
+
+
 def test_the_last_three_checkpoints_and_the_best_are_kept(run):
     for episode in (25, 50, 75, 100, 125):
         save(run, episode, best=episode == 50)
@@ -135,20 +164,20 @@ def test_the_last_three_checkpoints_and_the_best_are_kept(run):
         "episode-000100.safetensors",
         "episode-000075.safetensors",
     ]
-    assert run.latest().episode == 125
-    assert run.best().episode == 50
-    np.testing.assert_array_equal(run.best().arrays["w"], [50, 50, 50])
+    latest, best = run.latest()[0], run.best()[0]
+    assert (latest.episodes, latest.source) == (125, str(run.checkpoints()[0]))
+    assert (best.episodes, best.source) == (50, str(run.folder / "checkpoints/best.safetensors"))
 
 
 def test_checkpoints_are_ordered_by_number_beyond_six_digits(run):
     save(run, 999_999)
     save(run, 1_000_000)
-    assert run.latest().episode == 1_000_000
+    assert run.latest()[0].episodes == 1_000_000
 
 
 def test_without_a_best_the_latest_is_the_best(run):
     save(run, 25)
-    assert run.best().episode == 25
+    assert run.best()[0].episodes == 25
 
 
 def test_broken_checkpoints_are_passed_over_and_named(run):
@@ -157,19 +186,20 @@ def test_broken_checkpoints_are_passed_over_and_named(run):
     newest, second, _ = run.checkpoints()
     damage(newest)
     second.write_bytes(second.read_bytes()[:50])
-    checkpoint = run.latest()
-    assert checkpoint.episode == 25
-    assert len(checkpoint.broken) == 2
-    assert "episode-000075.safetensors is damaged" in checkpoint.broken[0]
-    assert "episode-000050.safetensors is cut short" in checkpoint.broken[1]
+    agent, broken = run.latest()
+    assert agent.episodes == 25
+    assert len(broken) == 2
+    assert "episode-000075.safetensors is damaged" in broken[0]
+    assert "episode-000050.safetensors is cut short" in broken[1]
 
 
 def test_a_broken_best_falls_back_to_the_latest(run):
     save(run, 25, best=True)
     save(run, 50)
     damage(run.folder / "checkpoints" / "best.safetensors")
-    assert run.best().episode == 50
-    assert "best.safetensors is damaged" in run.best().broken[0]
+    agent, broken = run.best()
+    assert agent.episodes == 50
+    assert "best.safetensors is damaged" in broken[0]
 
 
 def test_only_broken_checkpoints_are_an_error(run):

@@ -22,4 +22,4 @@ def main() -> None:
             raise
         sys.stderr.write("dilim: the command needs its extra: pip install 'dilim[lab]'\n")
         sys.exit(2)
-    application()
+    application(prog_name="dilim")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from dilim._version import __version__
-from dilim.cli import grad, operations
+from dilim.cli import grad, operations, show, train
 from dilim.cli.messages import CommandError
 from dilim.errors import DilimError
 
@@ -23,7 +24,9 @@ class _OneLineErrors(TyperGroup):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         kwargs["standalone_mode"] = False
         try:
-            code = super().main(*args, **kwargs)
+            with warnings.catch_warnings():
+                warnings.showwarning = _show_warning
+                code = super().main(*args, **kwargs)
         except _ParserError as error:
             code = _report(_parser_message(error))
         except OSError as error:
@@ -39,6 +42,10 @@ class _OneLineErrors(TyperGroup):
 def _report(message: str) -> int:
     sys.stderr.write(f"dilim: {message}\n")
     return 2
+
+
+def _show_warning(message: Warning | str, *place: Any, **more: Any) -> None:
+    sys.stderr.write(f"dilim: note: {message}\n")
 
 
 def _parser_message(error: Any) -> str:
@@ -84,5 +91,15 @@ def _start(
         sys.stdout.write(context.get_help() + "\n")
 
 
-application.command("grad", context_settings={"ignore_unknown_options": True})(grad.grad)
-application.command("ops")(operations.ops)
+_TRAINING, _LEARNING = "Agents", "Under the hood"
+
+application.command("train", rich_help_panel=_TRAINING)(train.train)
+application.command("resume", rich_help_panel=_TRAINING)(train.resume)
+application.command("play", rich_help_panel=_TRAINING)(show.play)
+application.command("evaluate", rich_help_panel=_TRAINING)(show.evaluate)
+application.command("runs", rich_help_panel=_TRAINING)(show.runs)
+application.command("plot", rich_help_panel=_TRAINING)(show.plot)
+application.command(
+    "grad", rich_help_panel=_LEARNING, context_settings={"ignore_unknown_options": True}
+)(grad.grad)
+application.command("ops", rich_help_panel=_LEARNING)(operations.ops)

@@ -53,7 +53,11 @@ def open_run(name: str | None, folder: Path) -> Run:
     raise CommandError(unknown_name("run", name, (path.name for path in found)))
 
 
+def shown(run: Run) -> str:
+    """How a run is named in a command that is typed in the same working directory."""
+    return run.name if run.folder.parent == DEFAULT_FOLDER else str(run.folder)
+
+
 def command(verb: str, run: Run, *options: str) -> str:
-    """What to type, from the same working directory, to do something with a run."""
-    standard = run.folder.parent == DEFAULT_FOLDER
-    return shlex.join(["dilim", verb, run.name if standard else str(run.folder), *options])
+    """What to type to do something with a run."""
+    return shlex.join(["dilim", verb, shown(run), *options])

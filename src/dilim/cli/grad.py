@@ -16,15 +16,20 @@ def grad(
     expression: Annotated[
         str,
         typer.Argument(
+            metavar="EXPRESSION",
             help="Parts divided by ';': any number of 'name = ...', then the result.",
             show_default=False,
         ),
     ],
     values: Annotated[
         list[str] | None,
-        typer.Argument(help="The number for each name, as x=2.", show_default=False),
+        typer.Argument(
+            metavar="NAME=NUMBER", help="The number for each name, as x=2.", show_default=False
+        ),
     ] = None,
-    steps: Annotated[bool, typer.Option(help="Show every step of the backward pass.")] = True,
+    steps: Annotated[
+        bool, typer.Option(metavar="", help="Show every step of the backward pass.")
+    ] = True,
 ) -> None:
     """Differentiate an expression, and show each step.
 

@@ -25,7 +25,9 @@ _WIDTH_FOR_SENTENCES = 100  # characters a line below which the list has no sent
 def ops(
     name: Annotated[
         str | None,
-        typer.Argument(help="An operation, such as tanh; none lists all.", show_default=False),
+        typer.Argument(
+            metavar="NAME", help="An operation, such as tanh; none lists all.", show_default=False
+        ),
     ] = None,
 ) -> None:
     """Show where each part of an operation stands in the source.

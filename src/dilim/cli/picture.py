@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from dilim.cli.messages import CommandError
+from dilim.rl.agents.table import AGENTS
+from dilim.rl.envs.table import ENVIRONMENTS
 from dilim.rl.plots import curve_png
-from dilim.rl.runs import Run, Summary
+from dilim.rl.runs import Run, RunConfig, Summary
 
 
 def draw_curve(run: Run) -> Path:
@@ -23,21 +25,28 @@ def draw_curve(run: Run) -> Path:
         png = curve_png(
             [m["return"] for m in lines],
             [m["average"] for m in lines],
-            title=f"{run.config.agent} on {run.config.environment}, seed {run.config.seed}: "
-            f"{outcome(run, run.summary())}",
+            title=f"{_title(run.config)}: {outcome(run, run.summary())}",
             evaluations=evaluations,
             threshold=run.config.until,
+            window=run.config.options.get("window_size", 100),
         )
     except ModuleNotFoundError as error:
         raise CommandError("no picture without Matplotlib: pip install 'dilim[lab]'") from error
     return run.write_picture(png)
 
 
+def _title(config: RunConfig) -> str:
+    agent = AGENTS[config.agent].__name__ if config.agent in AGENTS else config.agent
+    known = ENVIRONMENTS.get(config.environment)
+    environment = config.environment if known is None else known.kind.__name__
+    return f"{agent} on {environment}, seed {config.seed}"
+
+
 def outcome(run: Run, summary: Summary) -> str:
     """In a few words how far a run has come."""
     if not summary.episodes:
         return "no finished episode yet"
-    if summary.reached and summary.last_evaluation is not None:
-        return f"reached {summary.last_evaluation:.1f} after {summary.episodes:,} episodes"
+    if summary.reached and summary.last is not None:
+        return f"evaluation {summary.last[1]:.1f} after {summary.last[0]:,} episodes"
     best = "" if summary.best is None else f", best evaluation {summary.best[1]:.1f}"
     return f"{summary.episodes:,} of {run.config.episodes:,} episodes{best}"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -14,10 +13,12 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from dilim.rl.agents.base import Agent
 from dilim.rl.runs import Metrics
 
 _REFRESHES_PER_SECOND = 8
 _QUIET_S = 10.0  # without a terminal: the longest silence
+_TICK_S = 0.25
 _SPEED_WINDOW_S = 3.0
 
 
@@ -47,7 +48,7 @@ def progress_line(
     *,
     limit: int,
     evaluation: float | None,
-    unfinished: tuple[int, float],
+    steps: int,
     speed: float,
     seconds: float,
     width: int,
@@ -58,15 +59,13 @@ def progress_line(
         last: the last finished episode.
         limit: episodes to train.
         evaluation: mean return of the last evaluation.
-        unfinished: steps and rewards of the episode that goes on.
+        steps: made so far, also of the episode that goes on.
         speed: steps per second.
         seconds: of training so far.
         width: characters.
     """
-    clock = f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
     if last is None:
-        steps, reward = unfinished
-        parts = ["no finished episode yet", f"step {steps:,}", f"reward so far {reward:g}"]
+        parts = ["no finished episode yet", f"step {steps:,}"]
     else:
         parts = [
             f"episode {last['episode']:,} of {limit:,}",
@@ -75,10 +74,17 @@ def progress_line(
         ]
     parts.append(f"{speed:,.0f} steps/s" if speed >= 10 else f"{speed:.1f} steps/s")
     optional = [f"evaluation {evaluation:.1f}"] if evaluation is not None else []
-    for part in (*optional, clock):
+    for part in (*optional, clock(seconds)):
         if len("  ".join([*parts, part])) <= width:
             parts.append(part)
     return "  ".join(parts)
+
+
+def clock(seconds: float) -> str:
+    """Minutes and seconds, and hours where there are any: ``1:15``, ``2:00:00``."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 def _number(value: float | None) -> str:
@@ -86,31 +92,45 @@ def _number(value: float | None) -> str:
 
 
 class Progress:
-    """Shows progress from `__enter__` to `__exit__`."""
+    """Shows how an agent's training goes, from `__enter__` to `__exit__`.
 
-    def __init__(self, console: Console, *, limit: int, evaluation: float | None = None) -> None:
+    In a terminal one line is drawn over and over by a thread that only reads counters. Elsewhere a
+    line is printed after every evaluation, and when nothing was printed for ten seconds.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        agent: Agent,
+        *,
+        limit: int,
+        evaluation: float | None = None,
+        seconds: float = 0.0,
+    ) -> None:
         """Prepare.
 
         Args:
             console: where to show it.
+            agent: whose steps are counted.
             limit: episodes to train.
             evaluation: mean return of the last evaluation before this session.
+            seconds: of training before this session.
         """
         self._console = console
+        self._agent = agent
         self._limit = limit
         self._evaluation = evaluation
         self._last: Metrics | None = None
-        self._unfinished = (0, 0.0)
-        self._total_steps = 0
         self._speed = Speed()
-        self._seconds = 0.0
-        self._stopping = ""
-        self._last_shown = time.monotonic()
-        self._started = time.monotonic()
+        self._earlier_s = seconds
+        self._started = self._last_shown = time.monotonic()
         self._live: Live | None = None
+        self._ended = threading.Event()
+        self._ticker = threading.Thread(target=self._break_silence, daemon=True)
 
     def __enter__(self) -> Progress:
-        self._started = time.monotonic()
+        self._started = self._last_shown = time.monotonic()
+        self._speed.update(self._agent.steps)
         if self._console.is_terminal:
             self._live = Live(
                 get_renderable=self._text,
@@ -118,6 +138,8 @@ class Progress:
                 refresh_per_second=_REFRESHES_PER_SECOND,
             )
             self._live.start(refresh=True)
+        else:
+            self._ticker.start()
         return self
 
     def __exit__(
@@ -126,59 +148,39 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._ended.set()
         if self._live is not None:
             self._live.stop()
-
-    def on_step(self, steps: int, reward: float, total_steps: int) -> None:
-        """Take note of a step.
-
-        Args:
-            steps: of this episode.
-            reward: sum of rewards of this episode.
-            total_steps: of the run.
-        """
-        self._unfinished = (steps, reward)
-        self._total_steps = total_steps
-        if self._live is None and time.monotonic() - self._last_shown > _QUIET_S:
-            self._print()
+        else:
+            self._ticker.join()
 
     def on_episode(self, metrics: Metrics) -> None:
         """Take note of a finished episode."""
         self._last = metrics
-        self._total_steps = metrics["steps"]
         if metrics["evaluation"] is not None:
             self._evaluation = metrics["evaluation"]
             if self._live is None:
                 self._print()
 
-    def say(self, text: str) -> None:
-        """Print a line that stays."""
-        self._console.print(text, soft_wrap=True)
-
-    def stop_requested(self, text: str) -> None:
-        """Show that a stop was asked for; safe to call in a signal handler."""
-        self._stopping = text
-        if self._live is None:
-            # No print: the signal may have come in the middle of one.
-            os.write(sys.__stderr__.fileno(), f"{text}\n".encode()) if sys.__stderr__ else None
-
-    def _line(self, width: int) -> str:
+    def _line(self) -> str:
         return progress_line(
             self._last,
             limit=self._limit,
             evaluation=self._evaluation,
-            unfinished=self._unfinished,
-            speed=self._speed.update(self._total_steps),
-            seconds=time.monotonic() - self._started,
-            width=width,
+            steps=self._agent.steps,
+            speed=self._speed.update(self._agent.steps),
+            seconds=self._earlier_s + time.monotonic() - self._started,
+            width=self._console.width,
         )
 
     def _text(self) -> Text:
-        text = Text(self._line(self._console.width), no_wrap=True, overflow="ellipsis")
-        if self._stopping:
-            text.append(f"\n{self._stopping}", style="bold")
-        return text
+        return Text(self._line(), no_wrap=True, overflow="ellipsis")
 
     def _print(self) -> None:
         self._last_shown = time.monotonic()
-        self._console.print(self._line(self._console.width), soft_wrap=True)
+        self._console.print(self._line(), soft_wrap=True)
+
+    def _break_silence(self) -> None:
+        while not self._ended.wait(_TICK_S):
+            if time.monotonic() - self._last_shown > _QUIET_S:
+                self._print()

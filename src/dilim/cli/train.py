@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
-from dilim.cli.find import DEFAULT_FOLDER, RunName, RunsFolder, command, open_run
+from dilim.cli.find import DEFAULT_FOLDER, RunName, RunsFolder, command, open_run, shown
 from dilim.cli.messages import CommandError, output
 from dilim.cli.picture import draw_curve, outcome
-from dilim.cli.progress import Progress
+from dilim.cli.progress import Progress, clock
 from dilim.cli.settings import build_agent, chosen_agent, chosen_environment, chosen_options
 from dilim.rl.agents.table import AGENTS
 from dilim.rl.envs.table import ENVIRONMENTS
@@ -98,8 +100,10 @@ def train(
     Example:  dilim train cartpole --seed 1
     """
     world = chosen_environment(environment)
-    learner = chosen_agent(world, agent)
     source = None if teacher is None else open_run(teacher, runs_dir)
+    if source is not None and agent is None:
+        agent = source.config.agent
+    learner = chosen_agent(world, agent)
     tuned = preset(world, learner)
     known = tuned.options if source is None else source.config.options
     options = chosen_options(learner, known, learning_rate, gamma, hidden_sizes, option or [])
@@ -113,15 +117,16 @@ def train(
         evaluation_episodes=tuned.evaluation_episodes,
         options=options,
     )
-    build_agent(config)  # so that a mistake in the settings leaves no folder behind
-    folder = _new_folder(runs_dir, name, world)
-    session = Session(Run.create(folder, config), teacher=None if source is None else source.best()[0])
-    goal = "" if config.until is None else f", or until an evaluation reaches {config.until:g}"
-    output().print(
-        f"Training {learner} on {world} with seed {seed}: {config.episodes:,} episodes{goal}.\n"
-        f"The run is {folder}; Ctrl-C saves and stops."
-    )
-    _go(session)
+    learned = None if source is None else source.best()[0]
+    build_agent(config, learned)  # so that a mistake in the settings leaves no folder behind
+    run = _create(_new_folder(runs_dir, name, world), config)
+    session = Session(run, teacher=learned)
+    limit = f"{config.episodes:,} episodes"
+    goal = "" if config.until is None else f" or an evaluation of {config.until:g}"
+    console = output()
+    console.print(f"Training {learner} on {world}, seed {seed}, up to {limit}{goal}.")
+    console.print(f"The run is {run.folder}. Ctrl-C saves and stops.", soft_wrap=True)
+    _go(session, console)
 
 
 def resume(
@@ -149,21 +154,77 @@ def resume(
     done = session.agent.episodes
     limit = opened.config.episodes if episodes is None else _limit(episodes, done)
     goal = opened.config.until if until is None else _goal(until)
-    summary = opened.summary()
-    if episodes is None and (done >= limit or summary.reaches(goal)):
-        raise CommandError(_nothing_to_do(opened, summary, summary.reaches(goal)))
     if (limit, goal) != (opened.config.episodes, opened.config.until):
         opened.change(episodes=limit, until=goal)
+    summary = opened.summary()
+    if episodes is None and (done >= limit or summary.reached):
+        raise CommandError(_nothing_to_do(opened, summary))
     console = output()
     for problem in session.passed_over:
         console.print(f"Passed over: {problem}", soft_wrap=True)
     source = session.agent.source or "its beginning: there is no checkpoint yet"
     console.print(
         f"Run {opened.name} goes on after episode {done:,}, step {session.agent.steps:,}, from "
-        f"{source}.",
+        f"{source}",
         soft_wrap=True,
     )
-    _go(session)
+    _go(session, console)
+
+
+def _go(session: Session, console: Console) -> None:
+    """Train, show how it goes, and say what was reached and what to type next."""
+    run, agent = session.run, session.agent
+    progress = Progress(
+        console,
+        agent,
+        limit=run.config.episodes,
+        evaluation=agent.last_evaluation,
+        seconds=run.summary().seconds,
+    )
+    try:
+        with progress:
+            summary = session.train(progress.on_episode)
+    except Interrupted:
+        summary = run.summary()
+        if not (summary.reached or summary.episodes >= run.config.episodes):
+            console.print(f"Stopped by Ctrl-C and saved: {outcome(run, summary)}.", soft_wrap=True)
+            _print_commands(console, ("go on", command("resume", run)))
+            _draw(run)
+            raise typer.Exit(_INTERRUPTED) from None
+    except KeyboardInterrupt:
+        console.print("Stopped at once. The last checkpoint is whole.")
+        _print_commands(console, ("go on from it", command("resume", run)))
+        raise typer.Exit(_INTERRUPTED) from None
+    if summary.reached:
+        what = f"Reached the goal of {run.config.until:g}"
+    elif run.config.until is None:
+        what = "Done"
+    else:
+        what = f"Did not reach the goal of {run.config.until:g}"
+    console.print(f"{what}: {outcome(run, summary)}, {clock(summary.seconds)}.", soft_wrap=True)
+    console.print(_draw(run), soft_wrap=True)
+    next_steps = [
+        ("watch it", command("play", run)),
+        ("test it on new episodes", command("evaluate", run)),
+    ]
+    if not summary.reached:
+        next_steps.append(("train on", command("resume", run, "--episodes", "+500")))
+    _print_commands(console, *next_steps)
+
+
+def _draw(run: Run) -> str:
+    """Draw the curve; says where it is, or why there is none."""
+    try:
+        return f"The curve is {draw_curve(run)}"
+    except CommandError as error:
+        return str(error)
+
+
+def _print_commands(console: Console, *commands: tuple[str, str]) -> None:
+    width = max(len(words) for words, _ in commands) + 1
+    for words, text in commands:
+        console.print(f"  {words + ':':<{width}} ", end="")
+        console.print(text, style="bold", soft_wrap=True)
 
 
 def _goal(text: str) -> float | None:
@@ -201,22 +262,40 @@ def _new_folder(runs_dir: Path, name: str | None, stem: str) -> Path:
         old = Run.open(folder)
         raise CommandError(
             f"the run {name!r} exists ({outcome(old, old.summary())}) and is not overwritten\n"
-            f"  go on with it:   {command('resume', old, '--episodes', '+500')}\n"
-            f"  a new run of it: {command('train', old, '--from', name)}"
+            f"{_ways(old, old.summary())}"
         )
     if folder.exists():
         raise CommandError(f"{folder} exists and is no run; choose another --name")
     return folder
 
 
-def _nothing_to_do(run: Run, summary: Summary, reached: bool) -> str:
-    more = ["--episodes", "+500"]
-    why = "has reached its limit"
-    if reached:
-        more = ["--until", "none", *more]
-        why = f"has reached its goal of {run.config.until:g}"
+def _create(folder: Path, config: RunConfig) -> Run:
+    try:
+        return Run.create(folder, config)
+    except OSError as error:
+        raise CommandError(
+            f"cannot make the folder {folder}: {error.strerror}; choose another with --runs-dir"
+        ) from error
+
+
+def _nothing_to_do(run: Run, summary: Summary) -> str:
+    goal = run.config.until
+    why = f"goal of {goal:g}" if summary.reached else f"limit of {run.config.episodes:,} episodes"
     return (
-        f"the run {run.name!r} {why} ({outcome(run, summary)})\n"
-        f"  train on:        {command('resume', run, *more)}\n"
-        f"  a new run of it: {command('train', run, '--from', run.name)}"
+        f"the run {run.name!r} has reached its {why} ({outcome(run, summary)})\n"
+        f"{_ways(run, summary)}"
+    )
+
+
+def _ways(run: Run, summary: Summary) -> str:
+    """The two commands that go on from a run."""
+    options: list[str] = []
+    if summary.reached:
+        options = ["--until", "none", "--episodes", "+500"]
+    elif summary.episodes >= run.config.episodes:
+        options = ["--episodes", "+500"]
+    anew = shlex.join(["dilim", "train", run.config.environment, "--from", shown(run)])
+    return (
+        f"  to train it on:             {command('resume', run, *options)}\n"
+        f"  to begin a new run with it: {anew}"
     )

@@ -17,7 +17,7 @@ from dilim.rl.envs import (
 from dilim.rl.presets import PRESETS, Preset, default_agent, preset
 from dilim.rl.returns import discounted_returns
 from dilim.rl.tracker import RewardTracker
-from dilim.rl.training import Episode
+from dilim.rl.training import Episode, Interrupted
 
 register_with_gymnasium()
 
@@ -31,6 +31,7 @@ __all__ = [
     "CartPole",
     "Episode",
     "ExponentialDecay",
+    "Interrupted",
     "LinearDecay",
     "Preset",
     "RewardTracker",

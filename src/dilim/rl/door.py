@@ -33,13 +33,14 @@ def observation_vector(value: Any, size: int, place: Callable[[], str]) -> Vecto
             f"{place()}: the network takes {size} numbers, the observation has {array.size} "
             f"(shape {array.shape})"
         )
-    vector = array.astype(np.float32).reshape(size)
+    with np.errstate(over="ignore"):  # too large for float32: infinite, and refused below
+        vector = array.astype(np.float32).reshape(size)
     if not np.isfinite(vector).all():
         position = np.unravel_index(int(np.argmin(np.isfinite(vector))), array.shape)
         entry = ", ".join(str(int(i)) for i in position)
         raise NonFiniteError(
-            f"{place()}: observation[{entry}] is {array[position]}; expected finite numbers. "
-            "Nothing was learned from this step; look for the cause in the environment"
+            f"{place()}: observation[{entry}] is {array[position]}; expected finite float32 "
+            "numbers. Nothing was learned from this step; look for the cause in the environment"
         )
     return vector
 

@@ -92,7 +92,8 @@ class Summary:
         seconds: of training.
         average: running average of returns, None before the first episode has ended.
         best: (episode, mean return) of the highest evaluation, the later of equal ones, or None.
-        reached: whether the last evaluation is at or above the goal.
+        last: the same of the last evaluation.
+        reached: whether the last evaluation is at or above the goal of the run.
     """
 
     episodes: int
@@ -100,6 +101,7 @@ class Summary:
     seconds: float
     average: float | None
     best: tuple[int, float] | None
+    last: tuple[int, float] | None
     reached: bool
 
 
@@ -238,19 +240,19 @@ class Run:
         lines = self.metrics()
         last = lines[-1] if lines else {}
         evaluations = [
-            (line["evaluation"], line["episode"])
+            (line["episode"], line["evaluation"])
             for line in lines
             if line["evaluation"] is not None
         ]
-        best = max(evaluations, default=None)
         until = self.config.until
         return Summary(
             episodes=last.get("episode", 0),
             steps=last.get("steps", 0),
             seconds=last.get("seconds", 0.0),
             average=last.get("average"),
-            best=None if best is None else (best[1], best[0]),
-            reached=until is not None and bool(evaluations) and evaluations[-1][0] >= until,
+            best=max(evaluations, key=lambda pair: pair[::-1], default=None),
+            last=evaluations[-1] if evaluations else None,
+            reached=until is not None and bool(evaluations) and evaluations[-1][1] >= until,
         )
 
     def write_picture(self, png: bytes) -> Path:

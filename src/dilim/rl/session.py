@@ -8,11 +8,13 @@ from typing import Any
 
 import gymnasium
 
+from dilim.errors import StateError
+from dilim.nn.module import Module
 from dilim.rl.adapters import Environment
 from dilim.rl.agents.base import Agent
 from dilim.rl.agents.table import AGENTS
 from dilim.rl.envs.table import make_environment
-from dilim.rl.runs import Metrics, Run, Summary
+from dilim.rl.runs import Metrics, Run, RunConfig, Summary
 from dilim.rl.training import Episode, Interrupted
 
 _CHECKPOINT_S = 30.0  # a checkpoint at least so often, at the end of an episode
@@ -27,6 +29,31 @@ def make(name: str, **options: Any) -> Environment:
     if name in gymnasium.registry:
         return gymnasium.make(name, **options)
     return make_environment(name, **options)
+
+
+def new_agent(config: RunConfig, env: Environment, teacher: Agent | None = None) -> Agent:
+    """The agent that a run begins with.
+
+    Args:
+        config: its settings.
+        env: where it will be trained.
+        teacher: an agent of the same kind and sizes whose networks it takes over; all else begins
+            anew.
+
+    Raises:
+        DilimError, ValueError, TypeError: the settings do not fit the agent or the environment.
+    """
+    agent = AGENTS[config.agent].for_env(env, seed=config.seed, **config.options)
+    if teacher is not None:
+        if type(teacher) is not type(agent):
+            raise StateError(
+                f"expected to begin with a {type(agent).__name__}, received {teacher!r}"
+            )
+        for name in agent.parts:
+            part = getattr(agent, name)
+            if isinstance(part, Module):
+                part.load_state_dict(getattr(teacher, name).state_dict())
+    return agent
 
 
 class Session:
@@ -44,7 +71,7 @@ class Session:
 
         Args:
             run: metrics of episodes after the checkpoint are dropped: they will come again.
-            teacher: whose network and optimiser a new run begins with.
+            teacher: whose networks a new run begins with.
 
         Raises:
             DilimError: the run cannot be read, or its settings do not fit the environment.
@@ -54,9 +81,7 @@ class Session:
         self.env = make(config.environment)
         agent, self.passed_over = run.latest()
         if agent is None:
-            agent = AGENTS[config.agent].for_env(self.env, seed=config.seed, **config.options)
-            if teacher is not None:
-                agent.load_parts(*teacher.state_parts())
+            agent = new_agent(config, self.env, teacher)
         self.agent = agent
         run.keep_metrics(agent.episodes)
         summary = run.summary()

@@ -72,10 +72,9 @@ class Agent:
         seed: int | None = None,
         window_size: int = 100,
     ) -> None:
-        kind = type(self).__name__
         for name, size in (("observation_size", observation_size), ("action_count", action_count)):
             if size < 1:
-                raise ShapeError(f"{kind}: expected {name} >= 1, received {size}")
+                raise ShapeError(f"{type(self).__name__}: expected {name} >= 1, received {size}")
         self.observation_size = int(observation_size)
         self.action_count = int(action_count)
         self.action_start = int(action_start)
@@ -132,10 +131,7 @@ class Agent:
 
     @classmethod
     def for_env(cls, env: adapters.Environment, **options: Any) -> Self:
-        """An agent with the sizes of an environment.
-
-        An environment that is not one of dilim's is reset and stepped once, to see that it speaks
-        Gymnasium's API.
+        """An agent with the sizes of an environment, which is checked by `from_gymnasium`.
 
         Args:
             env: an environment with a Box of observations and a Discrete set of actions.
@@ -155,7 +151,7 @@ class Agent:
         Args:
             observation: F numbers of any shape and dtype.
             explore: whether to explore, and to await the outcome in `observe`. False takes the best
-                action; nothing is remembered, and no random number is drawn.
+                action, remembers nothing and draws no random number.
 
         Returns:
             An action as the environment counts them, from ``action_start``.
@@ -191,8 +187,7 @@ class Agent:
             At the end of an episode its numbers, otherwise None.
 
         Raises:
-            ShapeError, NonFiniteError: the reward or the observation cannot be; nothing of the
-                running episode is learned.
+            ShapeError, NonFiniteError: a number cannot be; the running episode is dropped.
             RuntimeError: no action awaits its outcome.
         """
         if self._pending is None:
@@ -229,10 +224,8 @@ class Agent:
         return self.tracker.total_episodes
 
     def _place(self) -> str:
-        return (
-            f"environment 0, episode {self.episodes + 1}, step {self._length + 1} "
-            f"({self.steps + 1} in all)"
-        )
+        step = f"step {self._length + 1} ({self.steps + 1} in all)"
+        return f"environment 0, episode {self.episodes + 1}, {step}"
 
     # --- training and evaluation ----------------------------------------------------------
 
@@ -252,8 +245,8 @@ class Agent:
         """Train for so many more episodes or steps, whichever are reached first.
 
         Calling it again goes on where it stopped, also in the middle of an episode. Ctrl-C raises
-        KeyboardInterrupt between two steps, so that the agent can be saved or trained on; a second
-        Ctrl-C stops at once.
+        `Interrupted` (a KeyboardInterrupt) between two steps, so that the agent can be saved or
+        trained on; a second Ctrl-C stops at once.
 
         Args:
             env: the environment. The first reset of each new one gets a seed: the agent's for the
@@ -314,22 +307,22 @@ class Agent:
 
     def _enter(self, env: adapters.Environment, seed: int | None) -> None:
         """Begin in an environment, or go on in it."""
-        saved, self._environment_state = self._environment_state, None
+        saved = self._environment_state
         if seed is not None:
             self.generator = Generator(seed).split(2)[1]
         elif saved is not None:
-            self._environment = env
-            if not saved.restore(env):
-                self.forget_episode()
-                self._reset(env, derived_seed(self.seed, 2, self.steps))
-            return
+            goes_on = saved.restore(env)
+            self._environment, self._environment_state = env, None
+            if goes_on:
+                return
+            seed = derived_seed(self.seed, 2, self.steps)
         elif env is self._environment:
             return
         else:
             number, self._environments = self._environments, self._environments + 1
             seed = self.seed if number == 0 else derived_seed(self.seed, 0, number)
         self.forget_episode()
-        self._environment = env
+        self._environment, self._environment_state = env, None
         self._reset(env, seed)
 
     def _reset(self, env: adapters.Environment, seed: int | None = None) -> None:
@@ -356,8 +349,7 @@ class Agent:
 
         The file is in the safetensors format with a JSON header; nothing in it is ever executed.
         An environment that has ``get_state`` and ``set_state``, as those of dilim do, is part of
-        it. Of another one the state of its ``np_random`` is kept, and training goes on at the start
-        of an episode.
+        it. Of another one its ``np_random`` is, and training goes on with a new episode.
         """
         checkpoint.save(self, path)
 
@@ -385,7 +377,10 @@ class Agent:
             raise StateError(
                 f"{cls.__name__}: this is the state of an agent of kind {header.get('agent')!r}"
             )
-        agent = kind(**header["options"])
+        try:
+            agent = kind(**header["options"])
+        except (KeyError, TypeError) as error:
+            raise StateError(f"{cls.__name__}: the saved options do not fit: {error}") from error
         agent.load_state(arrays, header)
         return agent
 
