@@ -175,7 +175,7 @@ def page(presets: list[Result], literals: list[Result], facts: dict[str, Any]) -
             "                      learning_rate=1e-3, gamma=0.99)",
             "    rewards = agent.train(env, episodes=1000)",
             "",
-            "Nothing is tuned and nothing stops it early. *Last 100* is the mean return of its last",
+            "Nothing is tuned, nothing stops it early. *Last 100* is the mean return of its last",
             "100 training episodes, which still explore; *test* as above.",
             "",
             "| seed | steps | seconds | last 100 | test |",

@@ -106,12 +106,11 @@ def test_runs_lists_what_there_is(dilim, here):
     assert lines[0].split() == [
         *("name", "environment", "agent", "seed", "episodes", "average", "best", "time", "is")
     ]
-    assert {line.split()[0] for line in lines[1:3]} == {"broken", "cartpole-1"}
     run = next(line for line in lines if line.startswith("cartpole-1"))
     assert re.fullmatch(
         r"cartpole-1 +cartpole +reinforce +0 +6 +\d+\.\d +\d+\.\d +0:0\d +(limit|goal) reached", run
     )
-    assert "broken: run: runs/broken/config.json is damaged" in " ".join(lines)
+    assert "broken: run: runs/broken/config.json is damaged" in " ".join(" ".join(lines).split())
 
 
 def test_runs_of_an_empty_folder_says_how_to_begin(dilim, tmp_path, monkeypatch):

@@ -1,9 +1,13 @@
 import json
+import re
 
 import numpy as np
 import pytest
 
 from dilim.rl.agents.base import Agent
+from dilim.rl.envs.cart_pole import CartPole
+from dilim.rl.envs.table import ENVIRONMENTS, Entry
+from dilim.rl.runs import Run
 
 SMALL = ("--episodes", "6", "--evaluate-every", "3", "--until", "none", "--hidden-sizes", "4")
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -113,11 +117,25 @@ def test_an_agent_of_another_run_can_be_the_beginning(dilim, trained, tmp_path):
     assert dilim("train", "cartpole", "--from", "cartpole-1", *options).exit_code == 0
     runs = tmp_path / "runs"
     parent, _ = state(runs / "cartpole-1" / "checkpoints" / "best.safetensors")
-    child, header = state(runs / "child" / "checkpoints" / "episode-000001.safetensors")
+    last = runs / "child" / "checkpoints" / "episode-000001.safetensors"
+    child, _ = state(last)
     weights = [name for name in parent if name.startswith("network.")]
     assert weights
     assert all(child[name] == parent[name] for name in weights)
-    assert header["steps"] < 501
+    assert Agent.load(last).steps <= 500
+
+
+def test_a_run_killed_early_remembers_whose_networks_it_began_with(dilim, trained, tmp_path):
+    dilim("train", "cartpole", "--from", "cartpole-1", *SMALL, "--name", "child")
+    folder = tmp_path / "runs" / "child"
+    before = metrics(folder)
+    for path in (folder / "checkpoints").iterdir():
+        if path.name != "episode-000000.safetensors":
+            path.unlink()
+    assert (
+        "after episode 0, step 0, from runs/child/checkpoints/" in dilim("resume", "child").stdout
+    )
+    assert metrics(folder) == before
 
 
 def test_another_folder_shows_up_in_the_commands(dilim):
@@ -212,6 +230,32 @@ def test_an_environment_of_gymnasium_resumes_at_an_episode_exactly(dilim, tmp_pa
     assert result.stderr == ""
     dilim("train", "CartPole-v1", "--episodes", "5", *options, "--name", "whole")
     assert metrics(tmp_path / "runs" / "parts") == metrics(tmp_path / "runs" / "whole")
+
+
+class Broken(CartPole):
+    """Gives a NaN at step 5 of the third episode."""
+
+    episode = 0
+
+    def reset(self, **options):
+        self.episode += 1
+        return super().reset(**options)
+
+    def step(self, action):
+        observation, *rest = super().step(action)
+        if (self.episode, self.steps) == (3, 5):
+            observation[2] = np.nan
+        return observation, *rest
+
+
+def test_a_nan_stops_the_run_and_the_last_checkpoint_stays(dilim, tmp_path, monkeypatch):
+    monkeypatch.setitem(ENVIRONMENTS, "broken", Entry(Broken, "dilim/Broken-v0"))
+    monkeypatch.setattr("dilim.rl.session._CHECKPOINT_S", 0.0)
+    result = dilim("train", "broken", "--hidden-sizes", "4")
+    assert result.exit_code == 2
+    assert re.fullmatch(r"dilim: .*episode 3, step 5.*: observation\[2\] is nan.*\n", result.stderr)
+    run = Run.open(tmp_path / "runs" / "broken-1")
+    assert run.latest()[0].episodes == len(run.metrics()) == 2
 
 
 # --- mistakes -------------------------------------------------------------------------------

@@ -5,26 +5,11 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from dilim.cli.messages import CommandError, unknown_name
 from dilim.rl.runs import Run, find_runs
 
 DEFAULT_FOLDER = Path("runs")
-
-RunsFolder = Annotated[
-    Path, typer.Option("--runs-dir", metavar="FOLDER", help="The folder that holds the runs.")
-]
-RunName = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="RUN",
-        help="Name or folder of a run; without it, the run that changed last.",
-        show_default=False,
-    ),
-]
 
 
 def open_run(name: str | None, folder: Path) -> Run:

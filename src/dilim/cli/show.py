@@ -7,15 +7,15 @@ import statistics
 import time
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from dilim.cli.find import DEFAULT_FOLDER, RunName, RunsFolder, command, open_run
+from dilim.cli.find import DEFAULT_FOLDER, command, open_run
 from dilim.cli.messages import CommandError, output, table_text
+from dilim.cli.options import Count, Latest, RunName, RunsFolder, StartSeed, StepsPerSecond
 from dilim.cli.picture import draw_curve, outcome
 from dilim.cli.progress import clock
 from dilim.errors import DilimError
@@ -26,31 +26,12 @@ from dilim.rl.session import make
 
 _EVALUATION_SEED = 1_000_000  # added to the run's seed: starts that training has not seen
 
-Latest = Annotated[
-    bool, typer.Option("--latest", metavar="", help="The latest checkpoint instead of the best.")
-]
-Seed = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", min=0, help="Of the starts; by default one that is new.", show_default=False
-    ),
-]
-
 
 def play(
     run: RunName = None,
-    episodes: Annotated[int, typer.Option(metavar="N", min=1, help="How many.")] = 1,
-    fps: Annotated[
-        float | None,
-        typer.Option(
-            metavar="X",
-            min=0.1,
-            max=1000,
-            help="Steps per second; by default as the environment asks.",
-            show_default=False,
-        ),
-    ] = None,
-    seed: Seed = None,
+    episodes: Count = 1,
+    fps: StepsPerSecond = None,
+    seed: StartSeed = None,
     latest: Latest = False,
     runs_dir: RunsFolder = DEFAULT_FOLDER,
 ) -> None:
@@ -109,8 +90,8 @@ def _drawable(name: str) -> Environment:
 
 def evaluate(
     run: RunName = None,
-    episodes: Annotated[int, typer.Option(metavar="N", min=1, help="How many.")] = 100,
-    seed: Seed = None,
+    episodes: Count = 100,
+    seed: StartSeed = None,
     latest: Latest = False,
     runs_dir: RunsFolder = DEFAULT_FOLDER,
 ) -> None:

@@ -6,18 +6,33 @@ import math
 import re
 import shlex
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from dilim.cli.find import DEFAULT_FOLDER, RunName, RunsFolder, command, open_run, shown
+from dilim.cli.find import DEFAULT_FOLDER, command, open_run, shown
 from dilim.cli.messages import CommandError, output
+from dilim.cli.options import (
+    AgentName,
+    AgentSettings,
+    EnvironmentName,
+    Episodes,
+    EvaluateEvery,
+    Gamma,
+    HiddenSizes,
+    LearningRate,
+    NewGoal,
+    NewLimit,
+    NewName,
+    RunName,
+    RunsFolder,
+    Teacher,
+    TrainingSeed,
+    Until,
+)
 from dilim.cli.picture import draw_curve, outcome
 from dilim.cli.progress import Progress, clock
 from dilim.cli.settings import build_agent, chosen_agent, chosen_environment, chosen_options
-from dilim.rl.agents.table import AGENTS
-from dilim.rl.envs.table import ENVIRONMENTS
 from dilim.rl.presets import preset
 from dilim.rl.runs import Run, RunConfig, Summary, free_name
 from dilim.rl.session import Session
@@ -27,70 +42,18 @@ _INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
 def train(
-    environment: Annotated[
-        str,
-        typer.Argument(
-            metavar="ENVIRONMENT",
-            help=f"{', '.join(ENVIRONMENTS)}, or a name that Gymnasium knows.",
-            show_default=False,
-        ),
-    ],
-    agent: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help=f"{', '.join(AGENTS)}. By default the best one known.",
-            show_default=False,
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Of all random numbers.")] = 0,
-    episodes: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="The most episodes to train.", show_default=False),
-    ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RETURN",
-            help="Stop at the first evaluation with this mean return; 'none' never does.",
-            show_default=False,
-        ),
-    ] = None,
-    evaluate_every: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Episodes between evaluations.", show_default=False),
-    ] = None,
-    learning_rate: Annotated[
-        float | None, typer.Option(metavar="X", help="Of the optimiser.", show_default=False)
-    ] = None,
-    gamma: Annotated[
-        float | None,
-        typer.Option(metavar="X", help="Discount of rewards per step.", show_default=False),
-    ] = None,
-    hidden_sizes: Annotated[
-        str | None,
-        typer.Option(metavar="N,N", help="Sizes of the hidden layers.", show_default=False),
-    ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="Any other setting of the agent, such as batch_episodes=4. Can be repeated.",
-            show_default=False,
-        ),
-    ] = None,
-    name: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Of the run. By default it is numbered.", show_default=False
-        ),
-    ] = None,
-    teacher: Annotated[
-        str | None,
-        typer.Option(
-            "--from", metavar="RUN", help="Begin with the agent of this run.", show_default=False
-        ),
-    ] = None,
+    environment: EnvironmentName,
+    agent: AgentName = None,
+    seed: TrainingSeed = 0,
+    episodes: Episodes = None,
+    until: Until = None,
+    evaluate_every: EvaluateEvery = None,
+    learning_rate: LearningRate = None,
+    gamma: Gamma = None,
+    hidden_sizes: HiddenSizes = None,
+    option: AgentSettings = None,
+    name: NewName = None,
+    teacher: Teacher = None,
     runs_dir: RunsFolder = DEFAULT_FOLDER,
 ) -> None:
     """Train an agent. Ctrl-C saves it, so that it can be resumed.
@@ -131,18 +94,8 @@ def train(
 
 def resume(
     run: RunName = None,
-    episodes: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N",
-            help="A new limit, or as +N: so many more than there are.",
-            show_default=False,
-        ),
-    ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option(metavar="RETURN", help="A new goal, or none.", show_default=False),
-    ] = None,
+    episodes: NewLimit = None,
+    until: NewGoal = None,
     runs_dir: RunsFolder = DEFAULT_FOLDER,
 ) -> None:
     """Go on with a run, exactly as if it had not been interrupted.

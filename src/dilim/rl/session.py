@@ -89,6 +89,8 @@ class Session:
         self._best = None if summary.best is None else summary.best[1]
         self._saved_steps = -1 if agent.source is None else agent.steps
         self._saved_at = self._started_at = time.monotonic()
+        if teacher is not None:
+            self._save()  # so that a run killed early does not forget where it came from
 
     def train(self, on_episode: Callable[[Metrics], Any] | None = None) -> Summary:
         """Trains to the goal or to the limit of the run.

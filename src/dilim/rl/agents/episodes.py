@@ -70,10 +70,12 @@ class EpisodeBatch:
     def take(self) -> Steps:
         """All finished episodes, which are removed; the running one stays."""
         count = len(self._returns)
+        with np.errstate(over="ignore"):  # infinite returns are found in the loss
+            returns = np.array(self._returns, np.float32)
         steps = Steps(
             observations=asarray(self._stacked(self._observations[:count])),
             actions=asarray(np.array(self._actions[:count], np.int64).reshape(count, 1)),
-            returns=asarray(np.array(self._returns, np.float32)),
+            returns=asarray(returns),
             episodes=self.episodes,
         )
         del self._observations[:count], self._actions[:count]

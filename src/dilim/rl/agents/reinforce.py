@@ -150,21 +150,20 @@ class REINFORCE(Agent):
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
+        # after its use: the baseline must not depend on the actions that it is compared with
+        rate = self.baseline_rate if self.updates else 1.0
+        self.mean_return += rate * (float(steps.returns.mean()) - self.mean_return)
         self.updates += 1
         self.last_loss = value
         return value
 
     def _advantages(self, returns: Tensor) -> Tensor:
-        """(B,) to (B,): G - b; moves the running mean."""
-        if self.baseline == "none":
-            return returns
-        mean = float(returns.mean())
+        """(B,) to (B,): G - b."""
+        if self.baseline == "running_mean":
+            return returns - self.mean_return
         if self.baseline == "batch":
-            return (returns - mean) / (returns.var() + 1e-8).sqrt()
-        before = self.mean_return
-        # the first batch sets the mean; it is not used for that batch itself
-        self.mean_return += (self.baseline_rate if self.updates else 1.0) * (mean - before)
-        return returns - before
+            return (returns - returns.mean()) / (returns.var() + 1e-8).sqrt()
+        return returns
 
     def forget_episode(self) -> None:
         """Drop the steps of the running episode."""
