@@ -1,5 +1,7 @@
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -65,3 +67,15 @@ def test_a_missing_part_of_dilim_itself_is_not_taken_for_the_extra():
 
 def test_help_of_the_installed_command_is_the_same_application():
     assert application.info.name == "dilim"
+
+
+def documented():
+    page = Path(__file__).parents[2] / "docs" / "cli.md"
+    return re.findall(r"^\$ dilim (\S+)(.*)$", page.read_text(encoding="utf-8"), re.M)
+
+
+@pytest.mark.parametrize(("verb", "rest"), documented(), ids=lambda text: text.strip())
+def test_documented_commands_have_these_options(dilim, verb, rest):
+    help_text = dilim(verb, "--help").stdout
+    for option in re.findall(r" (--[a-z-]+)", rest):
+        assert f"{option} " in help_text

@@ -68,6 +68,15 @@ def test_the_run_folder_has_settings_metrics_curve_and_checkpoints(trained, tmp_
     assert names == ["best.safetensors", "episode-000003.safetensors", "episode-000006.safetensors"]
 
 
+def test_the_best_checkpoint_is_that_with_the_highest_evaluation(dilim, tmp_path):
+    dilim("train", "cartpole", *SMALL[:2], *SMALL[4:], "--evaluate-every", "1", "--seed", "2")
+    run = Run.open(tmp_path / "runs" / "cartpole-1")
+    evaluations = [line["evaluation"] for line in run.metrics()]
+    assert len(set(evaluations)) > 2
+    assert run.best()[0].episodes == run.summary().best[0]
+    assert run.best()[0].last_evaluation == max(evaluations)
+
+
 def test_the_same_seed_gives_the_same_run_and_another_does_not(dilim, trained, tmp_path):
     dilim("train", "cartpole", *SMALL, "--name", "twin")
     dilim("train", "cartpole", *SMALL, "--name", "other", "--seed", "1")
@@ -141,6 +150,16 @@ def test_a_run_killed_early_remembers_whose_networks_it_began_with(dilim, traine
 def test_another_folder_shows_up_in_the_commands(dilim):
     result = dilim("train", "cartpole", "--episodes", "1", "--runs-dir", "my runs")
     assert "dilim play 'my runs/cartpole-1'" in result.stdout
+
+
+def test_commands_are_shown_as_they_can_be_typed(dilim, tmp_path, monkeypatch):
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "dilim").touch(0o755)
+    monkeypatch.setattr("sys.argv", ["bin/dilim"])
+    assert " bin/dilim play cartpole-1" in dilim("train", "cartpole", "--episodes", "1").stdout
+    monkeypatch.setenv("PATH", str(folder))
+    assert " dilim play cartpole-2" in dilim("train", "cartpole", "--episodes", "1").stdout
 
 
 # --- resuming -------------------------------------------------------------------------------

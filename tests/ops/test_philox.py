@@ -121,7 +121,7 @@ def test_seed_out_of_range(seed):
 
 
 def test_seed_must_be_an_integer():
-    with pytest.raises(TypeError, match=r"must be an integer, got 1\.5"):
+    with pytest.raises(TypeError, match=r"expected an integer, got 1\.5"):
         philox.seed_state(1.5)
 
 

@@ -157,3 +157,13 @@ def test_formula_table_is_not_empty():
     assert math.isclose(OPERATIONS["exp"].formula(1.0), math.e)
     arrays = [np.ones(1, bool), np.ones(1), np.ones(1)]
     assert float_positions(OPERATIONS["where"], arrays) == [1, 2]
+
+
+@pytest.mark.parametrize("name", [name for name, op in OPERATIONS.items() if not op.is_view])
+def test_only_views_share_memory_with_their_input(name):
+    op = OPERATIONS[name]
+    for sample in op.samples(np.random.default_rng(3), op.sample_dtypes[-1]):
+        arrays = [x for x in as_inputs(sample, op.sample_dtypes[-1]) if x.size]
+        if len(arrays) == len(sample.inputs) and arrays:
+            out = apply(op, *(dilim.asarray(x) for x in arrays), **sample.params)
+            assert not any(np.shares_memory(out.numpy(), x) for x in arrays)

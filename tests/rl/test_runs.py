@@ -1,5 +1,6 @@
 import json
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -69,8 +70,9 @@ def test_the_configuration_names_versions_and_machine(run):
 def test_an_existing_run_is_not_touched(run):
     run.append(line(1))
     with pytest.raises(FileExistsError):
-        Run.create(run.folder, CONFIG)
-    assert len(Run.open(run.folder).metrics()) == 1
+        Run.create(run.folder, replace(CONFIG, seed=4))
+    assert Run.open(run.folder).config == CONFIG
+    assert len(run.metrics()) == 1
 
 
 def test_settings_can_be_changed_and_keep_the_date(run):

@@ -384,3 +384,144 @@ def test_integers_divide_to_floats_and_bytes_wrap():
 def test_lists_are_refused_with_the_cure(name):
     with pytest.raises(DtypeError, match=r"received list; wrap it with dilim\.asarray"):
         getattr(dilim, name)([1.0, 2.0])
+
+
+# --- memory and nesting ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: +x, lambda x: x.clip(), lambda x: dilim.roll(x, 0, axis=0),
+        lambda x: dilim.roll(x, 3, axis=0), dilim.positive, dilim.real, dilim.conj,
+        lambda x: dilim.tile(x, (1,)), lambda x: x.astype(dilim.float64),
+    ],
+)  # fmt: skip
+def test_results_that_are_no_views_have_memory_of_their_own(function):
+    w = leaf([1.0, 2.0, 3.0])
+    q = w * w
+    r = function(w)
+    r *= 10.0
+    q.sum().backward()
+    assert (w.tolist(), w.grad.tolist()) == ([1, 2, 3], [2, 4, 6])
+
+
+def test_jvp_nests_with_closures_tangents_and_itself():
+    one, two = (dilim.tensor(v, dtype=dilim.float64) for v in (1.0, 2.0))
+
+    def slope(w):
+        return dilim.jvp(lambda x: w * x * x, [two], [one])[1]
+
+    assert dilim.grad(slope)(dilim.tensor(3.0, dtype=dilim.float64)).item() == 4
+    value_of = dilim.grad(lambda w: dilim.jvp(lambda x: w * x * x, [two], [one])[0])
+    assert value_of(dilim.tensor(3.0, dtype=dilim.float64)).item() == 4
+    along = dilim.grad(lambda t: dilim.jvp(lambda x: x**3, [two], [t])[1])
+    assert along(one).item() == 12
+    inner = dilim.jvp(lambda y: dilim.jvp(lambda x: x**3, [y], [one])[1], [two], [one])[1]
+    assert inner.item() == 12
+
+
+def test_a_view_taken_before_a_recorded_write_is_refused():
+    a = leaf([[1.0, 2.0], [3.0, 4.0]])
+    base = dilim.zeros((4, 4), dtype=dilim.float64)
+    before = base[:2, :2]
+    base[:2, :2] = a
+    with pytest.raises(GradientError, match="shares memory"):
+        before.sum()
+    after = base[:2, :2].detach()
+    assert (after * 2.0).sum().item() == 20
+    base[:2, :2].sum().backward()
+    assert a.grad.tolist() == [[1, 1], [1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("function", "data", "want"),
+    [
+        (lambda x: dilim.where(x < 10, dilim.exp(x), x).sum(), [1000.0], [1]),
+        (lambda x: dilim.where(dilim.isfinite(x), x * x, 0.0).sum(), [math.inf, 3.0], [0, 6]),
+        (lambda x: dilim.where(x > 0, x, x * math.inf).sum(), [1.0, 2.0], [1, 1]),
+        (lambda x: dilim.where(x < 10, dilim.sinh(x), x).sum(), [1000.0], [1]),
+    ],
+)
+def test_the_branch_not_taken_may_overflow(function, data, want):
+    assert gradient(function, data) == want
+
+
+def test_value_and_grad_keeps_what_the_value_is():
+    w = leaf(2.0)
+    value, slope = dilim.value_and_grad(lambda x: w)(dilim.ones((), dtype=dilim.float64))
+    assert value.requires_grad
+    assert slope.item() == 0
+
+
+def test_grad_leaves_the_tape_of_others_alone():
+    w = leaf(3.0)
+    h = w * w
+    with dilim.no_grad():
+        assert dilim.grad(lambda x: x * h)(dilim.ones((), dtype=dilim.float64)).item() == 9
+    h.backward()
+    assert w.grad.item() == 6
+
+
+def test_a_tensor_may_be_updated_with_itself():
+    def function(x):
+        y = dilim.stack([x, x])
+        y += y
+        q = dilim.softmax(y, axis=0)
+        y[0] = x
+        return (q * dilim.tensor([1.0, 2.0], dtype=dilim.float64)).sum() + y.sum()
+
+    assert dilim.grad(function)(dilim.tensor(0.3, dtype=dilim.float64)).item() == pytest.approx(3)
+
+
+def test_contexts_can_be_used_again():
+    quiet = dilim.no_grad()
+    w = leaf(1.0)
+    for _ in range(2):
+        with quiet:
+            with quiet:
+                pass
+            assert not (w * 2.0).requires_grad
+    assert (w * 2.0).requires_grad
+
+    @dilim.no_grad()
+    def frozen(x):
+        return x * 2.0
+
+    assert not frozen(w).requires_grad
+
+
+def test_messages_of_wrong_kinds():
+    x = leaf([1.0, 2.0])
+    with pytest.raises(DtypeError, match="expected a Tensor as gradient, received float"):
+        (x * x).backward(1.0)
+    with pytest.raises(DtypeError, match="jacobian: expected a function with a floating result"):
+        dilim.jacobian(dilim.argmax)(x)
+    assert (x == None) is False  # noqa: E711
+    with pytest.raises(DtypeError, match=r"Generator\.state: expected uint32"):
+        dilim.Generator(0).state = dilim.ones(6)
+    with pytest.raises(ValueError, match="seed: expected 0 <= seed"):
+        dilim.Generator(-1)
+    with pytest.raises(ValueError, match="low <= high, received 5"):
+        dilim.Generator(0).uniform(3, 5.0, 2.0)
+    with pytest.raises(TypeError, match="integer"):
+        dilim.Generator(0).integers(0, 2.5, 3)
+    assert dilim.logsumexp(dilim.zeros(0)).item() == -math.inf
+
+
+def test_large_numbers_overflow_without_a_warning():
+    x = dilim.zeros(1)
+    x[0] = 1e300
+    values = (x, dilim.ones(1) * 1e300, dilim.tensor(1e300), dilim.full(1, 1e300, dtype="float32"))
+    assert all(y.tolist() in ([math.inf], math.inf) for y in values)
+
+
+def test_building_tensors_leaves_nothing_to_the_garbage_collector():
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(50):
+            dilim.tensor([[1.0, 2.0], [3.0, 4.0]])
+        assert gc.collect() < 20
+    finally:
+        gc.enable()

@@ -185,7 +185,7 @@ def test_dlpack_copies_on_demand():
 def test_memory_with_a_gradient_to_come_is_exported_read_only():
     x = dilim.ones(2, requires_grad=True)
     assert not np.from_dlpack(x).flags.writeable
-    with pytest.raises(BufferError, match=r"read-only.*export x\.clone\(\) or x\.detach\(\)"):
+    with pytest.raises(BufferError, match=r"read-only.*export x\.detach\(\)\.clone\(\)"):
         x.__dlpack__()
     x.__dlpack__(copy=True)
     x.detach().__dlpack__()
@@ -258,3 +258,18 @@ def test_writes_through_numpy_are_seen_and_own_writes_are_noticed_by_the_tape():
         shared += 1
     with pytest.raises(GradientError, match=r"multiply.*written in place"):
         product.sum().backward()
+
+
+def test_memory_that_a_gradient_may_need_is_exported_read_only():
+    a = dilim.tensor([1.0, 2.0], requires_grad=True)
+    out = dilim.sigmoid(a)
+    with pytest.raises(ValueError, match="read-only"):
+        np.from_dlpack(out.detach())[:] = 0.0
+    np.from_dlpack(out.detach().clone())[:] = 0.0
+
+
+def test_odd_strides_are_copied():
+    rows = np.zeros(4, dtype=[("a", "f4"), ("b", "i1")])
+    x = dilim.asarray(rows["a"])
+    assert x.strides == (1,)
+    assert np.from_dlpack(x.contiguous()).strides == (4,)

@@ -6,7 +6,7 @@ import os
 import shlex
 from pathlib import Path
 
-from dilim.cli.messages import CommandError, unknown_name
+from dilim.cli.messages import CommandError, program, unknown_name
 from dilim.rl.runs import Run, find_runs
 
 DEFAULT_FOLDER = Path("runs")
@@ -27,7 +27,7 @@ def open_run(name: str | None, folder: Path) -> Run:
     if name is None:
         if not found:
             raise CommandError(
-                f"there is no run in {folder}{os.sep} yet; begin with: dilim train cartpole"
+                f"there is no run in {folder}{os.sep} yet; begin with: {program()} train cartpole"
             )
         return Run.open(found[0])
     for path in (folder / name, Path(name)):
@@ -45,4 +45,4 @@ def shown(run: Run) -> str:
 
 def command(verb: str, run: Run, *options: str) -> str:
     """What to type to do something with a run."""
-    return shlex.join(["dilim", verb, shown(run), *options])
+    return shlex.join([program(), verb, shown(run), *options])

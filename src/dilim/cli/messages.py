@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import difflib
 import os
+import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from rich.console import Console
 
@@ -18,6 +20,16 @@ class CommandError(Exception):
 
     The command prints the message on stderr, without a traceback, and exits with code 2.
     """
+
+
+def program() -> str:
+    """How this command is typed: by its path, if the shell would not find it by its name."""
+    called = sys.argv[0]
+    on_path = shutil.which("dilim")
+    if Path(called).stem != "dilim":
+        return "dilim"  # started in another way, for example by a test
+    same = on_path is not None and os.path.realpath(on_path) == os.path.realpath(called)
+    return "dilim" if same else called
 
 
 def output() -> Console:

@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from dilim.cli.find import DEFAULT_FOLDER, command, open_run
-from dilim.cli.messages import CommandError, output, table_text
+from dilim.cli.messages import CommandError, output, program, table_text
 from dilim.cli.options import Count, Latest, RunName, RunsFolder, StartSeed, StepsPerSecond
 from dilim.cli.picture import draw_curve, outcome
 from dilim.cli.progress import clock
@@ -140,7 +140,7 @@ def runs(runs_dir: RunsFolder = DEFAULT_FOLDER) -> None:
     found = find_runs(runs_dir)
     console = output()
     if not found:
-        console.print(f"No run in {runs_dir}{os.sep} yet. Begin with: dilim train cartpole")
+        console.print(f"No run in {runs_dir}{os.sep} yet. Begin with: {program()} train cartpole")
         return
     headings = ["name", "environment", "agent", "seed", "episodes", "average", "best", "time", "is"]
     rows = [_row(path) for path in found]

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from dilim.cli.find import DEFAULT_FOLDER, command, open_run, shown
-from dilim.cli.messages import CommandError, output
+from dilim.cli.messages import CommandError, output, program
 from dilim.cli.options import (
     AgentName,
     AgentSettings,
@@ -247,7 +247,7 @@ def _ways(run: Run, summary: Summary) -> str:
         options = ["--until", "none", "--episodes", "+500"]
     elif summary.episodes >= run.config.episodes:
         options = ["--episodes", "+500"]
-    anew = shlex.join(["dilim", "train", run.config.environment, "--from", shown(run)])
+    anew = shlex.join([program(), "train", run.config.environment, "--from", shown(run)])
     return (
         f"  to train it on:             {command('resume', run, *options)}\n"
         f"  to begin a new run with it: {anew}"

@@ -162,6 +162,11 @@ def cross_entropy(prediction: Tensor, target: Tensor, *, reduction: str = "mean"
         shifted = prediction - top
         total = e.log(r.sum(e.exp(shifted), axis=-1, keepdims=True))
         return _reduced(name, (total - _chosen(shifted, target)).reshape(target.shape), reduction)
+    if target.shape == prediction.shape[:-1] and target.shape != prediction.shape:
+        raise DtypeError(
+            f"{name}: class numbers must be integers, received {target.dtype.name}; use "
+            "target.astype(dilim.int64)"
+        )
     _check(name, prediction, target)
     # a class that cannot be, with probability 0, adds 0
     rows = apply(_multiply_no_nan, target, r.log_softmax(prediction, axis=-1))

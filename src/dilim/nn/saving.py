@@ -10,6 +10,8 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final
 
+import numpy as np
+
 from dilim.errors import StateError
 from dilim.runtime.files import Arrays, load_arrays, save_arrays
 from dilim.tensors.creation import asarray
@@ -61,11 +63,12 @@ def save(path: str | os.PathLike[str], state: Any, **metadata: Any) -> None:
     save_arrays(path, arrays, {"kind": KIND, "values": values, "metadata": metadata})
 
 
-def load(path: str | os.PathLike[str]) -> State:
+def load(path: str | os.PathLike[str], *, foreign: bool = False) -> State:
     """Read a file of `save`: all of it, checked, or nothing.
 
     Args:
         path: the file.
+        foreign: also take safetensors files that another library wrote; they have no checksum.
 
     Returns:
         The dict that was saved (of a module, its ``state_dict()``), with tensors on the CPU.
@@ -75,13 +78,13 @@ def load(path: str | os.PathLike[str]) -> State:
             else than a state; each has its own text.
         OSError: the file cannot be read.
     """
-    arrays, header = load_arrays(path, KIND)
+    arrays, header = load_arrays(path, None if foreign else KIND, foreign=foreign)
     state = State()
     for name, array in arrays.items():
         _put(state, name, asarray(array))
-    for name, value in header["values"].items():
+    for name, value in header.get("values", {}).items():
         _put(state, name, value)
-    state.metadata = header["metadata"]
+    state.metadata = header.get("metadata", {})
     return state
 
 
@@ -100,6 +103,8 @@ def _flatten(tree: Any, prefix: str, arrays: Arrays, values: dict[str, Any]) -> 
         value = _tree(item)
         if isinstance(value, Tensor):
             arrays[prefix + key] = value.numpy()
+        elif isinstance(value, np.ndarray):
+            raise StateError(f"save: {key!r} is a NumPy array; wrap it with dilim.asarray(...)")
         elif isinstance(value, Mapping) and value:
             _flatten(value, f"{prefix}{key}/", arrays, values)
         else:

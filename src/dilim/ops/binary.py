@@ -42,15 +42,28 @@ multiply = binary(
     "x * y; integers wrap.",
     np.multiply,
     lambda x, y: x * y,
-    (lambda b, g, out, x, y: b.multiply(g, y), lambda b, g, out, x, y: b.multiply(g, x)),
+    (lambda b, g, out, x, y: _times(b, g, y), lambda b, g, out, x, y: _times(b, g, x)),
     formula=lambda x, y: x * y,
 )
+
+
+def _times(b: Any, g: Any, factor: Any) -> Any:
+    """``g * factor``; a gradient of 0 stays 0 where the factor is not finite."""
+    if _is_number(factor) and math.isfinite(factor):
+        return b.multiply(g, factor)
+    return b.multiply_no_nan(g, factor)
 
 
 def _multiply_no_nan(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     product = np.multiply(x, y)
     singular = np.equal(x, 0) & ~np.isfinite(y)
     return np.asarray(np.where(singular, np.zeros_like(product), product))
+
+
+def _multiply_no_nan_kernel(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The plain product unless something in it is not finite."""
+    product = np.asarray(np.multiply(x, y))
+    return product if math.isfinite(np.vdot(product, product)) else _multiply_no_nan(x, y)
 
 
 multiply_no_nan = binary(
@@ -63,6 +76,7 @@ multiply_no_nan = binary(
         lambda b, g, out, x, y: b.multiply_no_nan(g, x),
     ),
     formula=lambda x, y: 0.0 if x == 0 and not math.isfinite(y) else x * y,
+    kernel=_multiply_no_nan_kernel,
     allowed=FLOATING,
     wanted="floating",
 )
@@ -151,7 +165,7 @@ def _pow_base(b: Any, g: Any, out: Any, x: Any, y: Any) -> Any:
         if y == 1:
             return g
         if y == 2:
-            return b.multiply(g, b.multiply(x, 2.0))
+            return _times(b, g, b.multiply(x, 2.0))
         return b.multiply_no_nan(g, b.multiply(b.pow(x, y - 1), float(y)))
     # y - 1 is made 0 where y is 0, so that 0 * 0 ** -1 is not NaN
     lower = b.where(b.equal(y, 0), 0.0, b.subtract(y, 1.0))

@@ -184,6 +184,7 @@ def binary(
     second: tuple[float, float] | None = None,
     smooth: bool = True,
     tolerance: int = 0,
+    kernel: Kernel | None = None,
 ) -> OpDef:
     """An elementwise operation of two inputs; see `OpDef` for the arguments."""
 
@@ -200,6 +201,7 @@ def binary(
         derivative=derivative,
         recipe=elementwise(body, common),
         formula=formula,
+        kernel=kernel,
         tolerance=tolerance,
     )
 

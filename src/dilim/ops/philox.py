@@ -112,9 +112,9 @@ def seed_state(seed: int) -> Words:
     try:
         number = operator.index(seed)
     except TypeError:
-        raise TypeError(f"seed_state: the seed must be an integer, got {seed!r}") from None
+        raise TypeError(f"seed: expected an integer, got {seed!r}") from None
     if not 0 <= number < 2**64:
-        raise ValueError(f"seed_state: expected 0 <= seed < 2**64, got {number}")
+        raise ValueError(f"seed: expected 0 <= seed < 2**64, got {number}")
     return np.array([number & MASK, number >> 32, 0, 0, 0, 0], np.uint32)
 
 

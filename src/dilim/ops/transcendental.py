@@ -24,7 +24,7 @@ exp = unary(
     "e ** x; derivative exp(x).",
     np.exp,
     lambda x: prim("exp", x),
-    lambda b, g, out, x: b.multiply(g, out),
+    lambda b, g, out, x: _safe(b, g, out),
     formula=math.exp,
 )
 expm1 = unary(
@@ -32,7 +32,7 @@ expm1 = unary(
     "exp(x) - 1, accurate near 0.",
     np.expm1,
     lambda x: prim("expm1", x),
-    lambda b, g, out, x: b.multiply(g, b.add(out, 1.0)),
+    lambda b, g, out, x: _safe(b, g, b.add(out, 1.0)),
     formula=math.expm1,
 )
 log = unary(
@@ -133,7 +133,7 @@ tan = unary(
     "Tangent of x in radians; derivative 1 + tan(x)^2.",
     np.tan,
     lambda x: prim("sin", x) / prim("cos", x),
-    lambda b, g, out, x: b.multiply(g, b.add(b.multiply(out, out), 1.0)),
+    lambda b, g, out, x: _safe(b, g, b.add(b.multiply(out, out), 1.0)),
     formula=math.tan,
     low=-1.2,
     high=1.2,
@@ -193,7 +193,7 @@ sinh = unary(
     "Hyperbolic sine; derivative cosh(x).",
     np.sinh,
     _sinh_body,
-    lambda b, g, out, x: b.multiply(g, b.cosh(x)),
+    lambda b, g, out, x: _safe(b, g, b.cosh(x)),
     formula=math.sinh,
     tolerance=4,
 )
@@ -202,7 +202,7 @@ cosh = unary(
     "Hyperbolic cosine; derivative sinh(x).",
     np.cosh,
     lambda x: (prim("exp", x) + prim("exp", -x)) / 2,
-    lambda b, g, out, x: b.multiply(g, b.sinh(x)),
+    lambda b, g, out, x: _safe(b, g, b.sinh(x)),
     formula=math.cosh,
     tolerance=4,
 )

@@ -22,8 +22,8 @@ def _safe(b: Any, g: Any, local: Any) -> Any:
 
 identity = unary(
     "identity",
-    "x itself, as a new value.",
-    lambda x: x,
+    "The same numbers in memory of their own.",
+    lambda x: np.array(x, order="C"),
     lambda x: x,
     lambda b, g, out, x: g,
     formula=lambda x: x,

@@ -146,14 +146,18 @@ class Storage:
         device: where it is.
         buffer: the device's buffer; on the CPU any array over the memory.
         version: counts writes in place.
+        recorded: the version of the last write that the tape knows of; 0 for none.
+        on_tape: whether the tape holds a tensor over this memory.
     """
 
-    __slots__ = ("buffer", "device", "version")
+    __slots__ = ("buffer", "device", "on_tape", "recorded", "version")
 
     def __init__(self, device: Device, buffer: Any) -> None:
         self.device = device
         self.buffer = buffer
         self.version = 0
+        self.recorded = 0
+        self.on_tape = False
 
 
 class MirroredStorage(Storage):

@@ -92,7 +92,7 @@ def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
                 temporary.unlink()
             raise
     except OSError as error:
-        reason = f"write_atomic: cannot write the file: {error.strerror or error}"
+        reason = f"write: cannot write the file: {error.strerror or error}"
         if error.errno in _CURES:
             reason += f"; {_CURES[error.errno]}"
         raise OSError(error.errno, reason, str(target)) from error
@@ -164,7 +164,7 @@ def save_arrays(
     try:
         data = safetensors.numpy.save(stored, {METADATA_KEY: json.dumps(description)})
     except (safetensors.SafetensorError, ValueError) as error:
-        raise FileFormatError(f"save_arrays: safetensors cannot store this: {error}") from error
+        raise FileFormatError(f"save: safetensors cannot store this: {error}") from error
     write_atomic(path, data)
 
 
@@ -211,20 +211,20 @@ def _check_header(header: Mapping[str, Any]) -> None:
     plain = dict(header)
     for key in _RESERVED:
         if key in plain:
-            raise FileFormatError(f"save_arrays: the header key {key!r} is reserved; rename it")
+            raise FileFormatError(f"save: the header key {key!r} is reserved; rename it")
     if not isinstance(plain.get("kind"), str):
         raise FileFormatError(
-            "save_arrays: the header must say what the file is, for example "
+            "save: the header must say what the file is, for example "
             f"{{'kind': 'weights'}}; got kind={plain.get('kind')!r}"
         )
     try:
         returned = json.loads(json.dumps(plain, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
-        raise FileFormatError(f"save_arrays: the header is not plain JSON: {error}") from error
+        raise FileFormatError(f"save: the header is not plain JSON: {error}") from error
     if returned != plain:
         changed = next(key for key in plain if key not in returned or returned[key] != plain[key])
         raise FileFormatError(
-            f"save_arrays: header[{changed!r}] = {plain[changed]!r} would not come back as it is; "
+            f"save: header[{changed!r}] = {plain[changed]!r} would not come back as it is; "
             "use str keys, and lists for tuples"
         )
 
@@ -233,11 +233,11 @@ def _as_stored(name: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     array = np.asarray(array)
     if array.dtype.name not in _SAVED_DTYPES:
         raise DtypeError(
-            f"save_arrays: array {name!r} has dtype {array.dtype}; "
+            f"save: array {name!r} has dtype {array.dtype}; "
             "expected bool, an integer, float32 or float64"
         )
     if not isinstance(name, str) or name == "__metadata__":
-        raise FileFormatError(f"save_arrays: {name!r} cannot be the name of an array")
+        raise FileFormatError(f"save: {name!r} cannot be the name of an array")
     return np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
 
 
@@ -253,7 +253,7 @@ def _checksum(arrays: Mapping[str, npt.NDArray[Any]], description: Mapping[str, 
 
 
 def _failure(path: str | os.PathLike[str], problem: str) -> FileFormatError:
-    return FileFormatError(f"load_arrays: {os.fspath(path)} {problem}")
+    return FileFormatError(f"load: {os.fspath(path)} {problem}")
 
 
 def _read_layout(path: str | os.PathLike[str], data: bytes) -> dict[str, Any]:

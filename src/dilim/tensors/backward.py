@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dilim.autodiff.walk import leading_to, pull_back, reachable
-from dilim.errors import GradientError, ShapeError
+from dilim.errors import DtypeError, GradientError, ShapeError
 from dilim.ops.table import OPERATIONS
 from dilim.runtime.devices import CPU
 from dilim.tensors import transfer
@@ -96,6 +96,11 @@ def _seed(root: Any, gradient: Any, operation: str) -> Any:
                 "reduce it first, for example with .sum(), or pass gradient="
             )
         return _builder_for(root).full(shape=root.shape, value=1.0, dtype=root.dtype)
+    if not hasattr(gradient, "_data"):
+        raise DtypeError(
+            f"{operation}: expected a Tensor as gradient, received {type(gradient).__name__}; "
+            "use dilim.full(x.shape, number)"
+        )
     if gradient.shape != root.shape or gradient.dtype is not root.dtype:
         raise ShapeError(
             f"{operation}: expected a gradient of shape {root.shape} and dtype {root.dtype.name}, "
@@ -205,6 +210,8 @@ def gradients(
 def depends_on_others(result: Any, inputs: Sequence[Any]) -> bool:
     """Whether ``result`` was made from leaves that require gradients beside ``inputs``."""
     known = {id(x) for x in inputs}
+    if result._node is None:
+        return bool(result.requires_grad) and id(result) not in known
     nodes = reachable([_edge(result)], _is_node)
     return any(_is_leaf(e) and id(e) not in known for node in nodes for e in node.edges)
 

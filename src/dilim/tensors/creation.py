@@ -11,7 +11,7 @@ import numpy as np
 from dilim import dtypes
 from dilim.dtypes import DType
 from dilim.errors import DtypeError, ShapeError
-from dilim.runtime.devices import CPU, Device, as_device
+from dilim.runtime.devices import CPU, Device, as_device, quiet
 from dilim.tensors.elementwise import where
 from dilim.tensors.manipulation import broadcast_to, reshape, tril, triu
 from dilim.tensors.tensor import Tensor, host_array
@@ -68,7 +68,7 @@ def asarray(
     if not isinstance(obj, np.ndarray) and hasattr(obj, "__dlpack__"):
         return _as_tensor(from_dlpack(obj), dtype, device, copy)
     source = _over_buffer(obj)
-    array = host_array(source, dtype)
+    array = _whole_steps(host_array(source, dtype))
     shared = array is source
     if copy is False and not shared:
         raise ValueError("asarray: copy=False, but this input has to be copied")
@@ -85,6 +85,13 @@ def _over_buffer(obj: Any) -> Any:
         return np.asarray(obj if isinstance(obj, np.ndarray) else memoryview(obj))
     except TypeError:
         return obj
+
+
+def _whole_steps(array: np.ndarray) -> np.ndarray:
+    """The array, copied if its elements do not lie a whole number of elements apart."""
+    if all(step % array.itemsize == 0 for step in array.strides):
+        return array
+    return np.array(array, order="C")
 
 
 def _as_tensor(x: Tensor, dtype: DTypeLike, device: DeviceLike, copy: bool | None) -> Tensor:
@@ -115,7 +122,7 @@ def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = Non
     if copy:
         array = np.array(array)
     dtypes.from_numpy(array.dtype)
-    return _finish(array, device)
+    return _finish(_whole_steps(array), device)
 
 
 def _shape(shape: Sizes) -> tuple[int, ...]:
@@ -168,7 +175,7 @@ def full(
 ) -> Tensor:
     """A tensor of one repeated number, in its natural dtype by default."""
     kind = dtypes.as_dtype(dtype or type(fill_value))
-    array = np.full(_shape(shape), fill_value, kind.numpy)
+    array = quiet.run(np.full, _shape(shape), fill_value, kind.numpy)
     return _finish(array, device, requires_grad, name)
 
 

@@ -74,12 +74,13 @@ def value_and_grad(
                 f"grad: expected a function with a single number as result, received {what}; "
                 "use jacobian or vjp for others"
             )
-        outer = mode.recording and depends_on_others(value, wanted)
+        shared = depends_on_others(value, wanted)
+        outer = mode.recording and shared
         if not value.requires_grad:
             found = [zeros_like(x) for x in wanted]
         else:
-            # the tape is kept when an outer derivative may walk it again
-            found = gradients([value], wanted, create_graph=outer, retain_graph=outer)
+            # a tape that reaches beyond the arguments may be walked again by somebody else
+            found = gradients([value], wanted, create_graph=outer, retain_graph=shared)
         result = value if outer else value.detach()
         return result, found[0] if isinstance(argnums, int) else tuple(found)
 
@@ -154,19 +155,28 @@ def jvp(
                 f"jvp: expected a tangent of shape {x.shape} and dtype {x.dtype.name}, received "
                 f"{t.shape} and {t.dtype.name}"
             )
+    recording = mode.recording
+    inputs = [_fresh(x, "jvp") for x in primals]
     with enable_grad():
-        value, pull = vjp(function, *(x if x.requires_grad else _fresh(x, "jvp") for x in primals))
+        value = function(*inputs)
+        outer = recording and (
+            depends_on_others(value, inputs) or any(t.requires_grad for t in tangents)
+        )
+        if not value.requires_grad:
+            return value, zeros_like(value)
         vector = zeros_like(value).requires_grad_()
-        pulled = pull(vector)
-        rows = pulled if isinstance(pulled, tuple) else (pulled,)
+        rows = gradients([value], inputs, [vector], create_graph=True)
         live = [(row, t) for row, t in zip(rows, tangents, strict=True) if row.requires_grad]
         if not live:
-            return value.detach(), zeros_like(value)
+            return value if outer else value.detach(), zeros_like(value)
         tangent = gradients(
-            [row for row, _ in live], [vector], [t for _, t in live],
-            create_graph=mode.recording and any(t.requires_grad for t in primals),
-        )[0]  # fmt: skip
-    return value if any(x.requires_grad for x in primals) else value.detach(), tangent
+            [row for row, _ in live],
+            [vector],
+            [t for _, t in live],
+            create_graph=outer,
+            retain_graph=outer,
+        )[0]
+    return value if outer else value.detach(), tangent
 
 
 def jacobian(function: Callable[..., Tensor], argnums: Positions = 0) -> Callable[..., Any]:
@@ -186,6 +196,10 @@ def jacobian(function: Callable[..., Tensor], argnums: Positions = 0) -> Callabl
             return function(*full, **kwargs)
 
         value, pull = vjp(chosen, *(args[number] for number in numbers))
+        if not value.dtype.is_floating:
+            raise DtypeError(
+                f"jacobian: expected a function with a floating result, received {value.dtype.name}"
+            )
         rows: list[tuple[Any, ...]] = []
         for position in range(value.size):
             unit = zeros(value.size, dtype=value.dtype, device=value.device)

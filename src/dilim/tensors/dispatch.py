@@ -75,14 +75,17 @@ def apply(op: OpDef, *inputs: Any, **params: Any) -> Tensor:
     result._node = None
     result._requires_grad = False
     if op.is_view and np.may_share_memory(data, inputs[0]._data):
-        result._storage = inputs[0]._storage
+        storage = inputs[0]._storage
+        result._storage = storage
+        result._born = storage.version
         result._is_view = True
     else:
         result._storage = Storage(CPU, data)
+        result._born = 0
         result._is_view = False
     if mode.recording and dtype.is_floating and op.derivative:
         for x in inputs:
-            if x.__class__ not in NUMBERS and x.requires_grad:
+            if x.__class__ not in NUMBERS and (x._requires_grad or x._storage.recorded > x._born):
                 record(op, inputs, params, result)
                 break
     if mode.anomaly:
@@ -99,9 +102,13 @@ def record(op: OpDef, inputs: tuple[Any, ...], params: dict[str, Any], result: T
             edges.append(None)
             versions.append(0)
             continue
-        version = x._storage.version
+        storage = x._storage
+        version = storage.version
         versions.append(version)
-        if not x.requires_grad:
+        storage.on_tape = True
+        if not x._requires_grad:
+            if storage.recorded > x._born:
+                raise _written_through_view(op, x)
             edges.append(None)
             continue
         node = x._node
@@ -113,6 +120,7 @@ def record(op: OpDef, inputs: tuple[Any, ...], params: dict[str, Any], result: T
             edges.append(node)
     node = Node(op, inputs, params, tuple(edges), tuple(versions), result._storage.version)
     result._node = node
+    result._storage.on_tape = True
     result._requires_grad = True
 
 
@@ -132,7 +140,7 @@ def _with_numbers(
                     f"x.astype(dilim.{'float32' if kind is float else 'int64'})"
                 )
             types[position] = _SCALARS[dtype]
-            arrays[position] = _array(x, dtype.numpy)
+            arrays[position] = quiet.run(_array, x, dtype.numpy)
     return types, arrays
 
 
@@ -222,9 +230,10 @@ def _apply_elsewhere(op: OpDef, inputs: tuple[Any, ...], params: dict[str, Any])
         mirrored = isinstance(storage, MirroredStorage)
         if handle.buffer is (storage.side(device) if mirrored else storage.buffer):
             result._storage = storage
+            result._born = storage.version
             result._is_view = True
     if mode.recording and dtype.is_floating and op.derivative:
-        if any(x.requires_grad for x in tensors):
+        if any(x.requires_grad or x._storage.recorded > x._born for x in tensors):
             record(op, inputs, params, result)
     return result
 

@@ -14,7 +14,7 @@ import numpy as np
 from dilim import dtypes, shapes
 from dilim.errors import DtypeError, ShapeError
 from dilim.ops.table import OPERATIONS
-from dilim.runtime.devices import CPU
+from dilim.runtime.devices import CPU, quiet
 from dilim.shapes import Shape
 from dilim.tensors import inplace, keys
 from dilim.tensors.dispatch import ACCEPTED, NUMBERS, apply, rank_of
@@ -249,7 +249,7 @@ def _made(x: Any, value: Any) -> Any:
 def _fit_value(x: Any, value: Any, shape: Shape, final: Shape) -> Any:
     """The value broadcast to the shape of the region."""
     if value.__class__ in NUMBERS:
-        return beside(x, np.full(shape, value, x.dtype.numpy))
+        return beside(x, quiet.run(np.full, shape, value, x.dtype.numpy))
     extra = len(value.shape) - len(final)
     if extra > 0 and value.shape[:extra] == (1,) * extra:
         value = apply(_reshape, value, shape=value.shape[extra:])

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def update(x: Any, function: Callable[[Any, Any], Tensor], other: Any) -> Tensor:
     """``x = function(x, other)`` into x's own memory; returns x."""
     check_writable("in-place update", x, other)
-    result = function(x._alias() if x.requires_grad else x, other)
+    before = x._alias() if x.requires_grad else x
+    result = function(before, before if other is x else other)
     if result.shape != x.shape:
         raise ShapeError(
             f"in-place {function.__name__}: the result has shape {result.shape} and cannot be "
@@ -39,6 +40,7 @@ def replace(x: Any, result: Any) -> Tensor:
     node = result._node
     if node is not None:
         node.version = x._storage.version
+        x._storage.recorded = x._born = node.version
         x._node = node
         x._requires_grad = True
     return x  # type: ignore[no-any-return]

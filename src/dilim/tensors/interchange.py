@@ -41,6 +41,7 @@ class Interchange:
         dtype: dtypes.DType
         requires_grad: bool
         _data: Any
+        _storage: Any
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
         """The module whose functions take tensors, for code written against the array API.
@@ -89,13 +90,14 @@ class Interchange:
             BufferError: the consumer asks for what cannot be, or knows no read-only memory.
         """
         self._need_cpu("__dlpack__")
-        readonly = self.requires_grad or not self._data.flags.writeable
+        taped = self.requires_grad or self._storage.on_tape
+        readonly = taped or not self._data.flags.writeable
         if readonly and not copy and (max_version is None or max_version < (1, 0)):
             raise BufferError(
-                "__dlpack__: this memory is read-only (it is shared or has a gradient to come), "
-                "and the consumer's DLPack is too old to be told; export x.clone() or x.detach()"
+                "__dlpack__: this memory is read-only (it is shared, or a gradient may need it), "
+                "and the consumer's DLPack is too old to be told; export x.detach().clone()"
             )
-        array = numpy_of(self) if self.requires_grad else self._data
+        array = numpy_of(self) if taped else self._data
         return array.__dlpack__(
             stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
         )

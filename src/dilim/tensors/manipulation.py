@@ -287,7 +287,8 @@ def tile(x: Tensor, repetitions: Sequence[int], /) -> Tensor:
     wide = tuple(size for n, m in zip(counts, shape, strict=True) for size in (n, m))
     final = tuple(n * m for n, m in zip(counts, shape, strict=True))
     blocks = apply(_expand, apply(_reshape, x, shape=paired), shape=wide)
-    return apply(_reshape, blocks, shape=final)
+    result = apply(_reshape, blocks, shape=final)
+    return result.clone() if result._is_view else result
 
 
 def pad(x: Tensor, /, widths: Sequence[tuple[int, int]], *, value: float = 0.0) -> Tensor:

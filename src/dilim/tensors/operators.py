@@ -108,10 +108,10 @@ class Operators:
         return e.bitwise_invert(self)  # type: ignore[arg-type]
 
     def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
-        return e.equal(self, other)
+        return e.equal(self, other) if other is not None else False  # type: ignore[return-value]
 
     def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
-        return e.not_equal(self, other)
+        return e.not_equal(self, other) if other is not None else True  # type: ignore[return-value]
 
     def __lt__(self, other: Any) -> Tensor:
         return e.less(self, other)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from operator import index
 from typing import Any, Final
 
 import numpy as np
 
 from dilim import dtypes, shapes
 from dilim.dtypes import DType
-from dilim.errors import NonFiniteError, ShapeError
+from dilim.errors import DtypeError, NonFiniteError, ShapeError
 from dilim.ops import philox
 from dilim.ops.table import OPERATIONS
 from dilim.tensors import elementwise as e
@@ -44,6 +45,8 @@ class Generator:
     """
 
     def __init__(self, seed: int = DEFAULT_SEED) -> None:
+        if isinstance(seed, bool):
+            raise TypeError(f"seed: expected an integer, got {seed}")
         self._state = Tensor._from_array(philox.seed_state(seed))
 
     @property
@@ -54,7 +57,11 @@ class Generator:
     @state.setter
     def state(self, value: Tensor | np.ndarray) -> None:
         state = Tensor(value)
-        apply(OPERATIONS["random_advance"], state, words=0)  # checks its type
+        if state.dtype is not dtypes.uint32 or state.shape != (philox.STATE_SIZE,):
+            raise DtypeError(
+                f"Generator.state: expected uint32 of shape (6,), received {state.dtype.name} of "
+                f"shape {state.shape}"
+            )
         self._state = state
 
     def __repr__(self) -> str:
@@ -82,7 +89,12 @@ class Generator:
             low: smallest value.
             high: upper limit.
             dtype: float32 (24 random bits) or float64 (53).
+
+        Raises:
+            ValueError: high is below low.
         """
+        if high < low:
+            raise ValueError(f"uniform: expected low <= high, received {low} and {high}")
         sizes, kind = _sizes(shape), dtypes.as_dtype(dtype)
         words = philox.draw_words("uniform", _count(sizes), kind.numpy)
         result = self._draw("random_uniform", words, shape=sizes, dtype=kind)
@@ -96,7 +108,13 @@ class Generator:
         *,
         dtype: DType | str = dtypes.float32,
     ) -> Tensor:
-        """Normal numbers with the given mean and standard deviation."""
+        """Normal numbers with the given mean and standard deviation.
+
+        Raises:
+            ValueError: the standard deviation is negative.
+        """
+        if std < 0:
+            raise ValueError(f"normal: expected std >= 0, received {std}")
         sizes, kind = _sizes(shape), dtypes.as_dtype(dtype)
         words = philox.draw_words("normal", _count(sizes), kind.numpy)
         result = self._draw("random_normal", words, shape=sizes, dtype=kind)
@@ -109,7 +127,7 @@ class Generator:
         sizes, kind = _sizes(shape), dtypes.as_dtype(dtype)
         words = philox.draw_words("integers", _count(sizes))
         return self._draw(
-            "random_integers", words, shape=sizes, low=int(low), high=int(high), dtype=kind
+            "random_integers", words, shape=sizes, low=index(low), high=index(high), dtype=kind
         )
 
     def permutation(self, count: int) -> Tensor:
@@ -155,6 +173,11 @@ class Generator:
         Raises:
             NonFiniteError: a row has NaN or +inf, or only -inf.
         """
+        if not logits.dtype.is_floating:
+            raise DtypeError(
+                f"categorical: expected floating logits, received {logits.dtype.name}; use "
+                "logits.astype(dilim.float32)"
+            )
         with no_grad():
             logits = logits.detach()
             top = r.max(logits, axis=axis, keepdims=True)
@@ -174,6 +197,8 @@ class Generator:
 
     def split(self, count: int) -> list[Generator]:
         """Independent generators; this one goes on with a stream of its own."""
+        if count < 0:
+            raise ValueError(f"split: expected a count >= 0, received {count}")
         states = apply(OPERATIONS["random_split"], self._state, count=int(count))
         self._state = states[0].clone()
         return [_from_state(states[i + 1].clone()) for i in range(count)]

@@ -174,13 +174,15 @@ def norm(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 def logsumexp(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """log(sum(exp(x))) over axes without overflow; -inf for no elements' weight at all."""
+    axes = shapes.normalize_axes("logsumexp", axis, rank_of("logsumexp", x))
+    if 0 in (x.shape[a] for a in axes):
+        return e.log(sum(x, axis=axis, keepdims=keepdims))
     top = max(x, axis=axis, keepdims=True).detach()
     top = e.where(e.isfinite(top), top, 0.0)
     total = e.log(sum(e.exp(e.subtract(x, top)), axis=axis, keepdims=True))
     result = e.add(total, top)
     if keepdims:
         return result
-    axes = shapes.normalize_axes("logsumexp", axis, rank_of("logsumexp", x))
     return apply(_reshape, result, shape=shapes.reduced(x.shape, axes, False))
 
 

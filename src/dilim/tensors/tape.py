@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ContextDecorator, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.errors import GradientError
@@ -32,17 +32,25 @@ class Mode(threading.local):
 mode: Final = Mode()
 
 
-@contextmanager
-def _set_recording(value: bool) -> Iterator[None]:
-    before = mode.recording
-    mode.recording = value
-    try:
-        yield
-    finally:
-        mode.recording = before
+class _Recording(ContextDecorator):
+    """Sets the mode inside a ``with`` block or a function; can be used again and nested."""
+
+    def __init__(self, value: bool) -> None:
+        self._value = value
+        self._before: list[bool] = []
+
+    def _recreate_cm(self) -> _Recording:
+        return _Recording(self._value)  # decorated functions may run in several threads
+
+    def __enter__(self) -> None:
+        self._before.append(mode.recording)
+        mode.recording = self._value
+
+    def __exit__(self, *exception: object) -> None:
+        mode.recording = self._before.pop()
 
 
-def no_grad() -> Any:
+def no_grad() -> _Recording:
     """A context (and decorator) in which nothing is recorded for differentiation.
 
     Example:
@@ -52,12 +60,12 @@ def no_grad() -> Any:
         ...     (w * 2).requires_grad
         False
     """
-    return _set_recording(False)
+    return _Recording(False)
 
 
-def enable_grad() -> Any:
+def enable_grad() -> _Recording:
     """A context (and decorator) in which operations are recorded, also inside `no_grad`."""
-    return _set_recording(True)
+    return _Recording(True)
 
 
 @contextmanager
@@ -127,11 +135,11 @@ class Overwritten:
     def __init__(self, value: Tensor, operation: str) -> None:
         self.shape = value.shape
         self.dtype = value.dtype
-        self._name = value.name
+        self.name = value.name
         self._operation = operation
 
     def _refuse(self) -> GradientError:
-        who = f"tensor '{self._name}'" if self._name else "a tensor"
+        who = f"tensor '{self.name}'" if self.name else "a tensor"
         return GradientError(
             f"backward of {self._operation}: {who} of shape {self.shape} was written in place "
             f"after {self._operation} had used it, and its old value is needed; write into a "

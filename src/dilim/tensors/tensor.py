@@ -12,7 +12,7 @@ import numpy as np
 from dilim import dtypes, shapes
 from dilim.dtypes import DType
 from dilim.errors import DeviceError, DtypeError, GradientError, ShapeError
-from dilim.runtime.devices import CPU, Device, MirroredStorage, Storage, as_device
+from dilim.runtime.devices import CPU, Device, MirroredStorage, Storage, as_device, quiet
 from dilim.shapes import Shape
 from dilim.tensors import transfer
 from dilim.tensors.interchange import Interchange
@@ -56,6 +56,7 @@ class Tensor(Operators, Methods, Interchange):
 
     __slots__ = (
         "__weakref__",
+        "_born",
         "_data",
         "_device",
         "_dtype",
@@ -73,6 +74,7 @@ class Tensor(Operators, Methods, Interchange):
     _storage: Storage
     _node: Node | None
     _is_view: bool
+    _born: int  # the version of the memory when this tensor was made or last recorded
     _uid: int
     _shape: Shape
     _dtype: DType
@@ -121,6 +123,7 @@ class Tensor(Operators, Methods, Interchange):
         self._storage = Storage(device, handle if device is CPU else handle.buffer)
         self._node = None
         self._is_view = False
+        self._born = 0
         self._uid = 0
         self.grad = None
         self._requires_grad = False
@@ -148,6 +151,7 @@ class Tensor(Operators, Methods, Interchange):
         result._storage = self._storage
         result._node = self._node
         result._is_view = True
+        result._born = self._storage.version
         result._uid = 0
         result.grad = None
         result._requires_grad = self.requires_grad
@@ -292,6 +296,9 @@ class Tensor(Operators, Methods, Interchange):
         """Forget the accumulated gradient (``grad`` becomes None)."""
         self.grad = None
 
+    def __copy__(self) -> Self:
+        return self._alias()
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         if self._node is not None:
             raise GradientError(
@@ -333,22 +340,23 @@ def host_array(data: Any, dtype: DType | str | None) -> np.ndarray:
         return _from_python(data, wanted)
     if wanted is None:
         wanted = dtypes.as_dtype(array.dtype).numpy
-    return array if array.dtype == wanted else array.astype(wanted)
+    return array if array.dtype == wanted else np.asarray(quiet.run(array.astype, wanted))
+
+
+def _plain(item: Any, typed: list[bool]) -> Any:
+    """Nested lists with arrays for tensors; notes in ``typed`` whether anything had a dtype."""
+    if isinstance(item, Sequence) and not isinstance(item, (str, bytes)):
+        return [_plain(x, typed) for x in item]
+    if hasattr(item, "dtype"):
+        typed.append(True)
+    return item.numpy() if isinstance(item, Tensor) else item
 
 
 def _from_python(data: Any, wanted: Any) -> np.ndarray:
     """A NumPy array of (nested) Python numbers, tensors and arrays; plain floats are float32."""
-    typed = False
-
-    def plain(item: Any) -> Any:
-        nonlocal typed
-        if isinstance(item, Sequence) and not isinstance(item, (str, bytes)):
-            return [plain(x) for x in item]
-        typed = typed or hasattr(item, "dtype")
-        return item.numpy() if isinstance(item, Tensor) else item
-
+    typed: list[bool] = []
     try:
-        array = np.asarray(plain(data))
+        array = np.asarray(_plain(data, typed))
     except ValueError:
         raise ShapeError("tensor: expected rows of equal length, received a ragged one") from None
     if array.dtype.kind not in "biuf":
@@ -365,4 +373,4 @@ def _from_python(data: Any, wanted: Any) -> np.ndarray:
                 f"tensor: expected numbers from {limits.min} to {limits.max} for {wanted}, "
                 f"received {array.min()} to {array.max()}"
             )
-    return array.astype(wanted, copy=False)
+    return np.asarray(quiet.run(array.astype, wanted, copy=False))
