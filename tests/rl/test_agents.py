@@ -12,7 +12,7 @@ import pytest
 from rl_worlds import Broken, Corridor
 
 import dilim
-from dilim.errors import NonFiniteError, ShapeError
+from dilim.errors import EnvironmentContractError, NonFiniteError, ShapeError
 from dilim.rl import AGENTS, REINFORCE, Bandit, CartPole, Interrupted
 
 KINDS = [pytest.param(kind, id=name) for name, kind in AGENTS.items()]
@@ -216,9 +216,9 @@ def test_impossible_plans_are_refused(kind):
     agent = kind.for_env(env)
     with pytest.raises(ValueError, match="expected episodes= or steps="):
         agent.train(env)
-    with pytest.raises(ValueError, match="expected steps >= 0, received -1"):
+    with pytest.raises(ValueError, match="expected steps to be an integer >= 0, received -1"):
         agent.train(env, steps=-1)
-    with pytest.raises(ValueError, match="expected evaluate_every >= 1, received 0"):
+    with pytest.raises(ValueError, match="expected evaluate_every to be an integer >= 1"):
         agent.train(env, steps=1, evaluate_every=0)
     with pytest.raises(ValueError, match="expected at least one episode, received 0"):
         agent.evaluate(env, 0)
@@ -265,12 +265,13 @@ def test_other_environments_are_evaluated_one_episode_after_the_other(kind):
     env = Corridor()
     agent = kind.for_env(env, seed=0)
     agent.train(env, steps=6)
-    env.resets.clear()
+    other = Corridor()
+    assert len(agent.evaluate(other, 3, seed=9)) == 3
+    assert other.resets == [9, None, None]
+    # the environment of training is not touched: a copy of it is played in
+    before = list(env.resets)
     assert len(agent.evaluate(env, 3, seed=9)) == 3
-    assert env.resets == [9, None, None]
-    # the running episode was lost: the next training begins another one
-    agent.train(env, steps=1)
-    assert env.resets == [9, None, None, None]
+    assert env.resets == before
 
 
 @every_agent
@@ -493,3 +494,63 @@ def test_training_works_in_another_thread():
     thread.start()
     thread.join()
     assert len(done[0]) == 3
+
+
+# --- mistakes of the caller -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"episodes": 2.5}, r"episodes to be an integer >= 0, received 2\.5"),
+        ({"steps": 2.5}, r"steps to be an integer >= 0, received 2\.5"),
+        ({"episodes": 1, "until": "x"}, "until to be a number, received 'x'"),
+        ({"episodes": 1, "until": float("nan")}, "until to be a number, received nan"),
+        ({"episodes": 1, "evaluate_every": 2.5}, "evaluate_every to be an integer >= 1"),
+    ],
+)
+def test_settings_of_training_are_checked(settings, message):
+    agent = REINFORCE.for_env(CartPole(), seed=0)
+    with pytest.raises(ValueError, match=message):
+        agent.train(CartPole(), **settings)
+
+
+def test_rewards_and_observations_must_be_numbers():
+    agent = REINFORCE(4, seed=0)
+    agent.act([0.0] * 4)
+    with pytest.raises(EnvironmentContractError, match=r"expected a number as reward.*NoneType"):
+        agent.observe(None, [0.0] * 4, False)
+    with pytest.raises(EnvironmentContractError, match="expected an observation of numbers"):
+        agent.act("abcd")
+
+
+def test_a_diverged_network_says_so():
+    agent = REINFORCE(4, seed=0)
+    with dilim.no_grad():
+        agent.network.parameters()[-1].fill_(float("nan"))
+    for explore in (True, False):
+        with pytest.raises(NonFiniteError, match=r"training has diverged.*learning_rate"):
+            agent.act([0.0] * 4, explore=explore)
+    with pytest.raises(NonFiniteError, match="evaluation: the network's output"):
+        agent.evaluate(CartPole(), 2)
+
+
+def test_an_action_that_awaits_its_outcome_is_saved(tmp_path):
+    agent = REINFORCE(4, seed=0)
+    agent.act([0.1, 0.2, 0.3, 0.4])
+    agent.save(tmp_path / "agent.safetensors")
+    others = [copy.deepcopy(agent), REINFORCE.load(tmp_path / "agent.safetensors")]
+    results = [a.observe(1.0, [0.0] * 4, True).reward for a in (agent, *others)]
+    assert results == [1.0, 1.0, 1.0]
+    weights = [a.network.parameters()[0].tolist() for a in (agent, *others)]
+    assert weights[0] == weights[1] == weights[2]
+
+
+def test_evaluating_in_the_training_environment_changes_nothing():
+    plain, watched = (REINFORCE(4, seed=3) for _ in range(2))
+    envs = [gymnasium.make("CartPole-v1") for _ in range(2)]
+    plain.train(envs[0], steps=37)
+    watched.train(envs[1], steps=17)
+    watched.evaluate(envs[1], 2)
+    watched.train(envs[1], steps=20)
+    assert plain.train(envs[0], episodes=2) == watched.train(envs[1], episodes=2)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dilim.errors import NonFiniteError, ShapeError
+from dilim.errors import EnvironmentContractError, NonFiniteError, ShapeError
 from dilim.tensors.tensor import Tensor
 
 Vector = npt.NDArray[np.float32]
@@ -26,8 +26,14 @@ def observation_vector(value: Any, size: int, place: Callable[[], str]) -> Vecto
     Raises:
         ShapeError: it has another number of elements.
         NonFiniteError: an element is NaN or infinite; it is named.
+        EnvironmentContractError: it is not made of numbers.
     """
     array = np.asarray(value.numpy() if isinstance(value, Tensor) else value)
+    if array.dtype.kind not in "biuf":
+        raise EnvironmentContractError(
+            f"{place()}: expected an observation of numbers, received {type(value).__name__} of "
+            f"dtype {array.dtype}"
+        )
     if array.size != size:
         raise ShapeError(
             f"{place()}: the network takes {size} numbers, the observation has {array.size} "
@@ -45,13 +51,34 @@ def observation_vector(value: Any, size: int, place: Callable[[], str]) -> Vecto
     return vector
 
 
+def finite_scores(scores: Tensor, place: Callable[[], str]) -> Tensor:
+    """What the network gave, checked.
+
+    Raises:
+        NonFiniteError: NaN or infinity; training has diverged.
+    """
+    values = scores.numpy()
+    if not np.isfinite(values).all():
+        raise NonFiniteError(
+            f"{place()}: the network's output is {values.tolist()!r:.80}: training has diverged. "
+            "Begin anew with a smaller learning_rate, or scale the rewards down"
+        )
+    return scores
+
+
 def finite_reward(value: Any, place: Callable[[], str]) -> float:
     """A reward as a float.
 
     Raises:
         NonFiniteError: it is NaN or infinite.
+        EnvironmentContractError: it is not a number.
     """
-    reward = float(value)
+    try:
+        reward = float(value)
+    except (TypeError, ValueError):
+        raise EnvironmentContractError(
+            f"{place()}: expected a number as reward, received {type(value).__name__} {value!r:.60}"
+        ) from None
     if not math.isfinite(reward):
         raise NonFiniteError(
             f"{place()}: the reward is {reward}; expected a finite number. Nothing was learned "

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import math
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -75,6 +77,9 @@ class Interrupted(KeyboardInterrupt):
 Listener = Callable[..., Any]
 
 
+_LEAST = {"episodes": 0, "steps": 0, "evaluate_every": 1, "evaluation_episodes": 1}
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How far to train; see `Agent.train`."""
@@ -90,14 +95,15 @@ class Plan:
             raise ValueError(
                 "train: expected episodes= or steps=, for example agent.train(env, episodes=1000)"
             )
-        for name in ("episodes", "steps"):
+        for name, least in _LEAST.items():
             value = getattr(self, name)
-            if value is not None and value < 0:
-                raise ValueError(f"train: expected {name} >= 0, received {value}")
-        for name in ("evaluate_every", "evaluation_episodes"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"train: expected {name} >= 1, received {value}")
+            if value is not None and (not isinstance(value, Integral) or value < least):
+                raise ValueError(
+                    f"train: expected {name} to be an integer >= {least}, received {value!r}"
+                )
+        goal = self.until
+        if goal is not None and (not isinstance(goal, Real) or math.isnan(goal)):
+            raise ValueError(f"train: expected until to be a number, received {goal!r}")
 
 
 def run(

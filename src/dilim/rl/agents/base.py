@@ -12,7 +12,6 @@ import numpy as np
 from dilim.errors import ShapeError, StateError
 from dilim.rl import adapters, door, evaluation, training
 from dilim.rl.agents import checkpoint
-from dilim.rl.envs.base import TensorEnvironment
 from dilim.rl.tracker import RewardTracker
 from dilim.rl.training import Episode, Listener, Plan, Step, derived_seed
 from dilim.runtime.files import Arrays, Header
@@ -158,11 +157,11 @@ class Agent:
 
         Raises:
             ShapeError: the observation has another number of elements.
-            NonFiniteError: an element is NaN or infinite.
+            NonFiniteError: an element, or an output of the network, is NaN or infinite.
         """
         vector = door.observation_vector(observation, self.observation_size, self._place)
         with no_grad():
-            scores = self.scores(asarray(vector))
+            scores = door.finite_scores(self.scores(asarray(vector)), self._place)
             action = int(self.explore(scores) if explore else scores.argmax())
         if explore:
             self._pending = (vector, action)
@@ -170,7 +169,8 @@ class Agent:
 
     def best_actions(self, observations: Tensor) -> Tensor:
         """(N, F) to (N,): the best actions as the environment counts them."""
-        return self.scores(observations).argmax(axis=-1) + self.action_start
+        scores = door.finite_scores(self.scores(observations), lambda: "evaluation")
+        return scores.argmax(axis=-1) + self.action_start
 
     def observe(
         self, reward: float, observation: Any, terminated: bool, truncated: bool = False
@@ -290,8 +290,8 @@ class Agent:
         """The returns of whole episodes played with the best actions; nothing is learned.
 
         Args:
-            env: where to play. If a training episode runs in it, that one is dropped, except in a
-                `TensorEnvironment`, whose running episode is not touched.
+            env: where to play. The one that the agent is trained in is not touched: another of its
+                kind is used.
             episodes: how many.
             seed: of the starts; by default made from the agent's seed and its episodes.
 
@@ -301,8 +301,8 @@ class Agent:
         adapters.check_fits(env, self)
         if seed is None:
             seed = derived_seed(self.seed, 1, self.episodes)
-        if env is self._environment and not isinstance(env, TensorEnvironment):
-            self.forget_episode()
+        if env is self._environment:
+            env = evaluation.environment_like(env)
         return evaluation.evaluate(self, env, episodes, seed)
 
     def _enter(self, env: adapters.Environment, seed: int | None) -> None:

@@ -128,6 +128,8 @@ def gather(agent: Agent) -> tuple[Arrays, Header]:
                 plain[part][name] = value
     if agent._observation is not None:
         arrays["observation"] = agent._observation.copy()
+    if agent._pending is not None:
+        arrays["pending"] = agent._pending[0].copy()
     environment = agent._environment_state
     if environment is None and agent._environment is not None:
         environment = EnvironmentState.of(agent._environment, agent._observation is not None)
@@ -141,6 +143,7 @@ def gather(agent: Agent) -> tuple[Arrays, Header]:
         "parts": plain,
         "numbers": {name: getattr(agent, name) for name in (*_COMMON, *agent.numbers)},
         "tracker": agent.tracker.state_dict(),
+        "pending_action": None if agent._pending is None else agent._pending[1],
         "environment": saved,
     }
     return arrays, header
@@ -168,7 +171,8 @@ def restore(agent: Agent, arrays: Mapping[str, np.ndarray], header: Mapping[str,
         setattr(agent, name, value)
     agent.generator.state = generator
     agent.tracker.load_state_dict(tracker)
-    agent._pending = None
+    action = header.get("pending_action")
+    agent._pending = None if action is None else (arrays["pending"].copy(), int(action))
     agent._environment = None
     agent._observation = arrays["observation"].copy() if "observation" in arrays else None
     agent._environment_state = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any
 
 import gymnasium
@@ -60,8 +61,10 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
 
     def __init__(self, *, max_steps: int | None = None, render_mode: str | None = None) -> None:
         kind = type(self).__name__
-        if max_steps is not None and max_steps < 1:
-            raise EnvironmentContractError(f"{kind}: expected max_steps >= 1, received {max_steps}")
+        if max_steps is not None and (not isinstance(max_steps, Integral) or max_steps < 1):
+            raise EnvironmentContractError(
+                f"{kind}: expected max_steps to be an integer >= 1, received {max_steps!r}"
+            )
         modes = self.metadata["render_modes"]
         if render_mode is not None and render_mode not in modes:
             raise EnvironmentContractError(
