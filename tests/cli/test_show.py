@@ -168,5 +168,28 @@ def test_a_run_is_also_found_by_its_path(dilim, here):
 
 def test_play_before_the_first_checkpoint_says_what_to_do(mistake, here):
     shutil.rmtree(here / "runs" / "cartpole-1" / "checkpoints")
+    (here / "runs" / "cartpole-1" / "checkpoints").mkdir()
     line = mistake("play", "cartpole-1")
     assert line.endswith("has no checkpoint yet; go on with: dilim resume cartpole-1")
+
+
+@pytest.mark.parametrize("verb", ["play", "evaluate"])
+def test_a_seed_that_is_too_large_is_one_line(mistake, here, verb):
+    assert "invalid value for '--seed'" in mistake(verb, "--seed", str(2**64))
+
+
+def test_the_help_says_that_the_seed_of_an_evaluation_is_fixed(dilim):
+    assert "1,000,000" in dilim("evaluate", "--help").stdout
+
+
+def test_a_file_in_place_of_the_folder_of_runs(mistake, here):
+    (here / "file").touch()
+    assert "file is a file, not a folder" in mistake("runs", "--runs-dir", "file")
+
+
+@pytest.mark.parametrize("verb", ["play", "resume"])
+def test_a_checkpoint_of_another_agent_is_refused(mistake, here, verb):
+    path = here / "runs" / "cartpole-1" / "config.json"
+    path.write_text(path.read_text().replace('"reinforce"', '"another"'))
+    line = mistake(verb, "cartpole-1")
+    assert "config.json names the agent 'another', the checkpoint holds a REINFORCE" in line

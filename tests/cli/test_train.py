@@ -1,8 +1,10 @@
 import json
 import re
 
+import gymnasium
 import numpy as np
 import pytest
+from gymnasium.envs.registration import EnvSpec
 
 from dilim.rl.agents.base import Agent
 from dilim.rl.envs.cart_pole import CartPole
@@ -194,11 +196,12 @@ def test_resuming_from_an_older_checkpoint_replays_the_rest(dilim, trained, tmp_
 
 
 def test_a_run_killed_before_its_first_checkpoint_begins_again(dilim, trained, tmp_path):
-    folder = tmp_path / "runs" / "cartpole-1"
+    folder = tmp_path / "runs" / "cartpole-2"
+    dilim("train", "cartpole", *SMALL, "--evaluate-every", "50")
     before = metrics(folder)
     for path in (folder / "checkpoints").iterdir():
         path.unlink()
-    result = dilim("resume")
+    result = dilim("resume", "cartpole-2")
     assert "from its beginning: there is no checkpoint yet" in result.stdout
     assert metrics(folder) == before
 
@@ -232,7 +235,7 @@ def test_a_name_that_exists_is_not_overwritten(mistake, trained, tmp_path):
     [
         (["--episodes", "many"], "--episodes: expected such as 2000 or +500, got 'many'"),
         (["--episodes", "6"], "the run has 6 episodes already; to add some write +6"),
-        (["--episodes", "+0"], "the run has 6 episodes already"),
+        (["--episodes", "+0"], "--episodes: expected at least +1 more, got '+0'"),
         (["--until", "high"], "--until: expected a mean return, such as 475, or none; got 'high'"),
     ],
 )
@@ -277,6 +280,29 @@ def test_a_nan_stops_the_run_and_the_last_checkpoint_stays(dilim, tmp_path, monk
     assert run.latest()[0].episodes == len(run.metrics()) == 2
 
 
+def unmet(**options):
+    raise gymnasium.error.DependencyNotInstalled("Box2D is not installed,\nrun pip")
+
+
+def test_a_network_that_diverges_says_so_and_what_to_try(dilim, tmp_path):
+    options = ("--learning-rate", "1e300", "--evaluate-every", "50", "--hidden-sizes", "4")
+    result = dilim("train", "cartpole", *options)
+    assert result.exit_code == 2
+    assert "training diverged in episode 2: the network holds NaN or infinity" in result.stderr
+    assert "resume" not in result.output
+    assert result.stderr.rstrip().endswith("with a smaller learning rate than 1e+300")
+
+
+def test_numbers_of_options_may_be_short(dilim, tmp_path):
+    assert dilim("train", "cartpole", *SMALL, "--option", "gamma=.9").exit_code == 0
+    assert Run.open(tmp_path / "runs" / "cartpole-1").config.options["gamma"] == 0.9
+
+
+def test_a_name_with_a_slash_makes_no_folders(dilim, tmp_path):
+    assert dilim("train", "dilim/CartPole-v1", *SMALL).exit_code == 0
+    assert (tmp_path / "runs" / "dilim-CartPole-v1-1" / "config.json").is_file()
+
+
 # --- mistakes -------------------------------------------------------------------------------
 
 
@@ -290,7 +316,16 @@ def test_a_nan_stops_the_run_and_the_last_checkpoint_stays(dilim, tmp_path, monk
         (["cartpole", "--agent", "reinforse"], "did you mean 'reinforce'?"),
         (["cartpole", "--option", "batch=3"], "did you mean 'batch_episodes'?"),
         (["cartpole", "--option", "gamma"], "expected such as batch_episodes=4, got 'gamma'"),
-        (["cartpole", "--option", "hidden_sizes=3"], "a setting of reinforce cannot be used"),
+        (["cartpole", "--option", "hidden_sizes=3"], "--option hidden_sizes: expected a list of"),
+        (["cartpole", "--option", "gamma=x"], "--option gamma: expected a number, got 'x'"),
+        (["cartpole", "--option", "batch_episodes=.5"], "batch_episodes: expected an integer"),
+        (["cartpole", "--option", "gamma=.9", "--gamma", ".8"], "gamma is given twice: 0.8 and .9"),
+        (["cartpole", "--hidden-sizes", "99999999999"], "hidden_sizes [99999999999]"),
+        (["cartpole", "--hidden-sizes", "999999999999999999"], "hidden_sizes"),
+        (["cartpole", "--seed", str(2**64)], "invalid value for '--seed'"),
+        (["cartpole", "--name", ""], "expected one name, got ''"),
+        (["cartpole", "--runs-dir", ""], "expected a folder, got ''"),
+        (["Unmet-v0"], "the environment 'Unmet-v0' cannot be made: Box2D is not installed"),
         (["cartpole", "--gamma", "3"], "gamma"),
         (["cartpole", "--learning-rate", "-1"], "expected learning_rate >= 0, received -1.0"),
         (["cartpole", "--hidden-sizes", "3,x"], "expected such as 32 or 64,64, got '3,x'"),
@@ -303,7 +338,10 @@ def test_a_nan_stops_the_run_and_the_last_checkpoint_stays(dilim, tmp_path, monk
         ([], "missing argument"),
     ],
 )
-def test_a_mistake_is_one_line_and_leaves_no_folder(mistake, tmp_path, arguments, message):
+def test_a_mistake_is_one_line_and_leaves_no_folder(
+    mistake, tmp_path, monkeypatch, arguments, message
+):
+    monkeypatch.setitem(gymnasium.registry, "Unmet-v0", EnvSpec("Unmet-v0", entry_point=unmet))
     assert message in mistake("train", *arguments)
     assert list(tmp_path.iterdir()) == []
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from dilim import __version__
-from dilim.errors import FileFormatError
+from dilim.errors import FileFormatError, StateError
 from dilim.rl.agents.reinforce import REINFORCE
 from dilim.rl.plots import curve_png
-from dilim.rl.runs import Run, RunConfig, find_runs, free_name
+from dilim.rl.runs import METRICS, Run, RunConfig, find_runs, free_name
 
 CONFIG = RunConfig(
     environment="cartpole",
@@ -28,7 +28,7 @@ def run(tmp_path):
     return Run.create(tmp_path / "runs" / "first", CONFIG)
 
 
-def line(episode, **changes):
+def line(episode, /, **changes):
     numbers = {"steps": 9 * episode, "length": 9, "return": 9.0, "average": 9.0, "loss": 0.5}
     return {"episode": episode, **numbers, "evaluation": None, "seconds": 0.1 * episode, **changes}
 
@@ -128,6 +128,71 @@ def test_a_damaged_line_is_named(run, text):
         file.write(f"{text}\n")
     with pytest.raises(FileFormatError, match=r"metrics\.jsonl, line 2 is damaged"):
         run.metrics()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"return": float("nan")}, "return: expected a finite number or null, got NaN"),
+        ({"steps": "9"}, 'steps: expected an integer >= 0, got "9"'),
+        ({"episode": 1}, "episode 1 comes after 1"),
+    ],
+)
+def test_a_line_with_wrong_numbers_is_named(run, changes, message):
+    run.append(line(1))
+    with (run.folder / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps(line(2, **changes)) + "\n")
+    with pytest.raises(FileFormatError, match=f"line 2 is damaged: {message}; mend or remove"):
+        run.metrics()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("episodes", "a", "an integer >= 1"),
+        ("seed", -1, "an integer >= 0"),
+        ("until", [], "a finite number or null"),
+        ("options", 3, "an object"),
+    ],
+)
+def test_a_setting_of_a_wrong_kind_is_named(run, name, value, expected):
+    path = run.folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), name: value}))
+    with pytest.raises(FileFormatError, match=f"is damaged: {name}: expected {expected}, got"):
+        Run.open(run.folder)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_line_without_one_of_the_metrics_is_named(run, name):
+    numbers = line(1)
+    del numbers[name]
+    run.append(numbers)
+    with pytest.raises(FileFormatError, match=f"line 1 is damaged: it has no {name}; mend"):
+        run.metrics()
+
+
+def test_missing_lines_are_found(run):
+    for episode in (1, 2, 5):
+        run.append(line(episode))
+    assert run.missing_metrics(5) == [(3, 4)]
+    assert run.missing_metrics(7) == [(3, 4), (6, 7)]
+
+
+def test_an_empty_run_is_removed_and_another_is_not(run):
+    run.append(line(1))
+    assert not run.remove_if_empty()
+    run.keep_metrics(0)
+    assert run.remove_if_empty()
+    assert not run.folder.exists()
+
+
+def test_one_run_is_locked_once_and_may_be_entered_twice(run):
+    other = Run.open(run.folder)
+    with run.lock, run.lock:
+        with pytest.raises(StateError, match=f"first is in use by process {os.getpid()}; wait"):
+            other.lock.__enter__()
+    with other.lock:
+        pass
 
 
 def test_metrics_after_a_checkpoint_can_be_dropped(run):

@@ -34,6 +34,8 @@ class _OneLineErrors(TyperGroup):
             code = _report(f"{error.strerror or error}{place}")
         except (CommandError, DilimError) as error:
             code = _report(str(error))
+        except MemoryError as error:
+            code = _report(f"there is not enough memory: {error}".rstrip(": "))
         except (KeyboardInterrupt, typer.Abort):
             code = _INTERRUPTED
         sys.exit(code if isinstance(code, int) else 0)

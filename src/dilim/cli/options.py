@@ -10,6 +10,17 @@ import typer
 from dilim.rl.agents.table import AGENTS
 from dilim.rl.envs.table import ENVIRONMENTS
 
+_LARGEST_SEED = 2**64 - 1
+
+
+def _folder(text: str | Path) -> Path:
+    if not str(text):
+        raise typer.BadParameter("expected a folder, got ''")
+    path = Path(text)
+    if path.is_file():
+        raise typer.BadParameter(f"{text} is a file, not a folder")
+    return path
+
 
 def _option(*names: str, **settings: Any) -> Any:
     """An option whose default is not worth showing."""
@@ -33,7 +44,10 @@ RunName = Annotated[
     ),
 ]
 RunsFolder = Annotated[
-    Path, typer.Option("--runs-dir", metavar="FOLDER", help="The folder that holds the runs.")
+    Path,
+    typer.Option(
+        "--runs-dir", metavar="FOLDER", parser=_folder, help="The folder that holds the runs."
+    ),
 ]
 
 # --- train and resume -----------------------------------------------------------------------
@@ -41,7 +55,9 @@ RunsFolder = Annotated[
 AgentName = Annotated[
     str | None, _option(metavar="NAME", help=f"{', '.join(AGENTS)}. By default the best one known.")
 ]
-TrainingSeed = Annotated[int, typer.Option(metavar="N", min=0, help="Of all random numbers.")]
+TrainingSeed = Annotated[
+    int, typer.Option(metavar="N", min=0, max=_LARGEST_SEED, help="Of all random numbers.")
+]
 Episodes = Annotated[int | None, _option(metavar="N", min=1, help="The most episodes to train.")]
 Until = Annotated[
     str | None,
@@ -91,7 +107,13 @@ StepsPerSecond = Annotated[
 ]
 StartSeed = Annotated[
     int | None,
-    _option("--seed", metavar="N", min=0, help="Of the starts; by default one that is new."),
+    _option(
+        "--seed",
+        metavar="N",
+        min=0,
+        max=_LARGEST_SEED,
+        help="Of the starts; by default that of the run + 1,000,000, the same every time.",
+    ),
 ]
 Latest = Annotated[
     bool, typer.Option("--latest", metavar="", help="The latest checkpoint, not the best.")

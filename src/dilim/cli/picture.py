@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from dilim.cli.messages import CommandError
 from dilim.rl.agents.table import AGENTS
 from dilim.rl.envs.table import ENVIRONMENTS
 from dilim.rl.plots import curve_png
-from dilim.rl.runs import Run, RunConfig, Summary
+from dilim.rl.runs import Metrics, Run, RunConfig, Summary
 
 
 def draw_curve(run: Run) -> Path:
@@ -23,8 +24,8 @@ def draw_curve(run: Run) -> Path:
     evaluations = [(m["episode"], m["evaluation"]) for m in lines if m["evaluation"] is not None]
     try:
         png = curve_png(
-            [m["return"] for m in lines],
-            [m["average"] for m in lines],
+            _by_episode(lines, "return"),
+            _by_episode(lines, "average"),
             title=f"{_title(run.config)}: {outcome(run, run.summary())}",
             evaluations=evaluations,
             threshold=run.config.until,
@@ -33,6 +34,15 @@ def draw_curve(run: Run) -> Path:
     except ModuleNotFoundError as error:
         raise CommandError("no picture without Matplotlib: pip install 'dilim[lab]'") from error
     return run.write_picture(png)
+
+
+def _by_episode(lines: list[Metrics], name: str) -> list[float]:
+    """The numbers of episodes 1, 2, ...; NaN, which leaves a gap, where there is none."""
+    numbers = [math.nan] * (lines[-1]["episode"] if lines else 0)
+    for line in lines:
+        if line[name] is not None:
+            numbers[line["episode"] - 1] = line[name]
+    return numbers
 
 
 def _title(config: RunConfig) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +21,14 @@ from dilim.rl.runs import RunConfig
 from dilim.rl.session import make, new_agent
 
 _GIVEN_ELSEWHERE = frozenset({"self", "observation_size", "action_count", "action_start", "seed"})
+
+_IN_WORDS = {
+    "int": "an integer",
+    "float": "a number",
+    "str": "a name",
+    "bool": "true or false",
+    "Sequence[int]": "a list of integers, such as [64,64]",
+}
 
 
 def chosen_environment(name: str) -> str:
@@ -76,13 +85,9 @@ def chosen_options(
     Raises:
         CommandError: a setting is unknown or cannot be read.
     """
-    options = dict(tuned)
-    if learning_rate is not None:
-        options["learning_rate"] = learning_rate
-    if gamma is not None:
-        options["gamma"] = gamma
-    if hidden_sizes is not None:
-        options["hidden_sizes"] = _sizes(hidden_sizes)
+    sizes = None if hidden_sizes is None else _sizes(hidden_sizes)
+    own = {"learning_rate": learning_rate, "gamma": gamma, "hidden_sizes": sizes}
+    given = {name: value for name, value in own.items() if value is not None}
     known = _known_options(AGENTS[agent])
     for pair in pairs:
         name, sign, text = (part.strip() for part in pair.partition("="))
@@ -90,13 +95,18 @@ def chosen_options(
             raise CommandError(f"--option: expected such as batch_episodes=4, got {pair!r}")
         if name not in known:
             raise CommandError(f"--option: {unknown_name(f'setting of {agent}', name, known)}")
-        options[name] = _value(text)
-    return options
+        if name in given:
+            raise CommandError(f"{name} is given twice: {given[name]} and {text}")
+        given[name] = _value(text)
+        if not _fits(given[name], known[name]):
+            expected = _IN_WORDS.get(known[name], known[name])
+            raise CommandError(f"--option {name}: expected {expected}, got {text!r}")
+    return {**tuned, **given}
 
 
 def _sizes(text: str) -> list[int]:
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() and int(part) > 0 for part in parts):
+    if not all(re.fullmatch(r"0*[1-9][0-9]{0,17}", part) for part in parts):
         raise CommandError(f"--hidden-sizes: expected such as 32 or 64,64, got {text!r}")
     return [int(part) for part in parts]
 
@@ -105,17 +115,34 @@ def _value(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
+        pass
+    try:
+        return float(text)  # also numbers that are none in JSON, such as .9
+    except ValueError:
         return text
 
 
-def _known_options(agent: type[Agent]) -> set[str]:
-    """Keyword arguments of an agent and of its base classes."""
-    names: set[str] = set()
+def _fits(value: Any, expected: str) -> bool:
+    """Whether a value is of a kind; those that are not known here are left to the agent."""
+    if isinstance(value, bool) and expected != "bool":
+        return False
+    if expected == "Sequence[int]":
+        return isinstance(value, list) and all(_fits(size, "int") for size in value)
+    if expected == "int" and isinstance(value, float):
+        return False
+    kinds: dict[str, Any] = {"int": int, "float": int | float, "str": str, "bool": bool}
+    return isinstance(value, kinds.get(expected, object))
+
+
+def _known_options(agent: type[Agent]) -> dict[str, str]:
+    """Keyword arguments of an agent and of its base classes, with the kinds of their values."""
+    found: dict[str, str] = {}
     for kind in agent.__mro__:
         if issubclass(kind, Agent):
-            parameters = inspect.signature(kind.__init__).parameters.values()
-            names |= {p.name for p in parameters if p.kind is not p.VAR_KEYWORD}
-    return names - _GIVEN_ELSEWHERE
+            for parameter in inspect.signature(kind.__init__).parameters.values():
+                if parameter.kind is not parameter.VAR_KEYWORD:
+                    found.setdefault(parameter.name, str(parameter.annotation))
+    return {name: kind for name, kind in found.items() if name not in _GIVEN_ELSEWHERE}
 
 
 def build_agent(config: RunConfig, teacher: Agent | None = None) -> Agent:
@@ -133,7 +160,11 @@ def build_agent(config: RunConfig, teacher: Agent | None = None) -> Agent:
         return new_agent(config, make(config.environment), teacher)
     except DilimError:
         raise
-    except ValueError as error:
-        raise CommandError(str(error)) from error
+    except (ValueError, MemoryError) as error:
+        # NumPy has a ValueError of its own for what no memory could hold.
+        if isinstance(error, ValueError) and "array is too big" not in str(error):
+            raise CommandError(str(error)) from error
+        sizes = config.options.get("hidden_sizes")
+        raise CommandError(f"there is not enough memory for hidden_sizes {sizes}") from error
     except TypeError as error:
         raise CommandError(f"a setting of {config.agent} cannot be used: {error}") from error

@@ -22,7 +22,7 @@ from dilim.errors import DilimError
 from dilim.rl.adapters import Environment, check_fits
 from dilim.rl.agents.base import Agent
 from dilim.rl.runs import Run, find_runs
-from dilim.rl.session import make
+from dilim.rl.session import check_agent, make
 
 _EVALUATION_SEED = 1_000_000  # added to the run's seed: starts that training has not seen
 
@@ -45,7 +45,7 @@ def play(
     env = _drawable(opened.config.environment)
     check_fits(env, agent)
     rate = fps or float(env.metadata.get("render_fps") or 30)
-    first = opened.config.seed + _EVALUATION_SEED if seed is None else seed
+    first = _start_seed(opened, seed)
     observation = env.reset(seed=first)[0]
     for number in range(1, episodes + 1):
         if number > 1:
@@ -102,7 +102,7 @@ def evaluate(
     opened = open_run(run, runs_dir)
     console = output()
     agent = _load(opened, latest, console)
-    start = opened.config.seed + _EVALUATION_SEED if seed is None else seed
+    start = _start_seed(opened, seed)
     returns = agent.evaluate(make(opened.config.environment), episodes, start)
     mean = statistics.fmean(returns)
     console.print(f"mean return {mean:.1f} over {episodes:,} new episodes", style="bold")
@@ -115,15 +115,19 @@ def evaluate(
         console.print(f"goal {goal:g}: {'reached' if mean >= goal else 'not reached'}")
 
 
+def _start_seed(run: Run, seed: int | None) -> int:
+    return (run.config.seed + _EVALUATION_SEED) % 2**64 if seed is None else seed
+
+
 def _load(run: Run, latest: bool, console: Console) -> Agent:
     """The agent to show, after saying which it is."""
     agent, passed_over = run.latest() if latest else run.best()
     for problem in passed_over:
         console.print(f"Passed over: {problem}", soft_wrap=True)
     if agent is None:
-        raise CommandError(
-            f"the run {run.name!r} has no checkpoint yet; go on with: {command('resume', run)}"
-        )
+        hint = f"; go on with: {command('resume', run)}" if run.has_checkpoint_folder else ""
+        raise CommandError(f"the run {run.name!r} has no checkpoint yet{hint}")
+    check_agent(run, agent)
     console.print(
         f"{run.config.agent} of run {run.name} after {agent.episodes:,} episodes, "
         f"{agent.steps:,} steps, from {agent.source}",

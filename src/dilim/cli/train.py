@@ -82,12 +82,22 @@ def train(
     )
     learned = None if source is None else source.best()[0]
     build_agent(config, learned)  # so that a mistake in the settings leaves no folder behind
-    run = _create(_new_folder(runs_dir, name, world), config)
-    session = Session(run, teacher=learned)
+    run = _create(_new_folder(runs_dir, name, world.replace("/", "-")), config)
+    try:
+        with run.lock:
+            _begin(Session(run, teacher=learned))
+    finally:
+        run.remove_if_empty()
+
+
+def _begin(session: Session) -> None:
+    run, config = session.run, session.run.config
     limit = f"{config.episodes:,} episodes"
     goal = "" if config.until is None else f" or an evaluation of {config.until:g}"
     console = output()
-    console.print(f"Training {learner} on {world}, seed {seed}, up to {limit}{goal}.")
+    console.print(
+        f"Training {config.agent} on {config.environment}, seed {config.seed}, up to {limit}{goal}."
+    )
     console.print(f"The run is {run.folder}. Ctrl-C saves and stops.", soft_wrap=True)
     _go(session, console)
 
@@ -103,6 +113,11 @@ def resume(
     Example:  dilim resume cartpole-1 --episodes +500
     """
     opened = open_run(run, runs_dir)
+    with opened.lock:
+        _resume(opened, episodes, until)
+
+
+def _resume(opened: Run, episodes: str | None, until: str | None) -> None:
     session = Session(opened)
     done = session.agent.episodes
     limit = opened.config.episodes if episodes is None else _limit(episodes, done)
@@ -115,6 +130,8 @@ def resume(
     console = output()
     for problem in session.passed_over:
         console.print(f"Passed over: {problem}", soft_wrap=True)
+    for note in session.notes:
+        console.print(f"Note: {note}", soft_wrap=True)
     source = session.agent.source or "its beginning: there is no checkpoint yet"
     console.print(
         f"Run {opened.name} goes on after episode {done:,}, step {session.agent.steps:,}, from "
@@ -145,8 +162,11 @@ def _go(session: Session, console: Console) -> None:
             _draw(run)
             raise typer.Exit(_INTERRUPTED) from None
     except KeyboardInterrupt:
-        console.print("Stopped at once. The last checkpoint is whole.")
-        _print_commands(console, ("go on from it", command("resume", run)))
+        if run.checkpoints():
+            console.print("Stopped at once. The last checkpoint is whole.")
+            _print_commands(console, ("go on from it", command("resume", run)))
+        else:
+            console.print("Stopped at once, before the first checkpoint.")
         raise typer.Exit(_INTERRUPTED) from None
     if summary.reached:
         what = f"Reached the goal of {run.config.until:g}"
@@ -193,8 +213,10 @@ def _goal(text: str) -> float | None:
 
 
 def _limit(text: str, done: int) -> int:
-    if not re.fullmatch(r"\+?\d+", text):
+    if not re.fullmatch(r"\+?[0-9]{1,18}", text):
         raise CommandError(f"--episodes: expected such as 2000 or +500, got {text!r}")
+    if text.startswith("+") and int(text) == 0:
+        raise CommandError(f"--episodes: expected at least +1 more, got {text!r}")
     limit = int(text) + (done if text.startswith("+") else 0)
     if limit <= done:
         raise CommandError(
@@ -206,7 +228,7 @@ def _limit(text: str, done: int) -> int:
 def _new_folder(runs_dir: Path, name: str | None, stem: str) -> Path:
     if name is None:
         return runs_dir / free_name(runs_dir, stem)
-    if name in (".", "..") or Path(name).name != name:
+    if name in ("", ".", "..") or Path(name).name != name:
         raise CommandError(
             f"--name: expected one name, got {name!r}; another folder is chosen by --runs-dir"
         )

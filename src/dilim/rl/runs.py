@@ -6,6 +6,7 @@
       config.json                what was asked for, and with which versions on which machine
       metrics.jsonl              a line of JSON per finished episode; null for no number
       curve.png                  returns over episodes
+      run.lock                   locked while a process trains here
       checkpoints/
         episode-000125.safetensors   the last three
         best.safetensors             that with the highest evaluation
@@ -20,6 +21,7 @@ import json
 import math
 import os
 import platform
+import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
@@ -30,6 +32,8 @@ from typing import Any, Final
 from dilim._version import __version__
 from dilim.errors import DilimError, FileFormatError
 from dilim.rl.agents.base import Agent
+from dilim.rl.run_checks import check_settings, episode_from, gaps
+from dilim.rl.run_lock import RunLock
 from dilim.runtime.files import write_atomic
 
 KEPT_CHECKPOINTS: Final = 3
@@ -111,11 +115,13 @@ class Run:
     Attributes:
         folder: where it is.
         config: what it was asked to do.
+        lock: ``with run.lock:`` keeps every other process from training here.
     """
 
     def __init__(self, folder: Path, config: RunConfig) -> None:
         self.folder = folder
         self.config = config
+        self.lock = RunLock(folder)
 
     def __repr__(self) -> str:
         return f"<run {self.name} in {self.folder}>"
@@ -141,10 +147,23 @@ class Run:
         """
         run = cls(Path(folder), config)
         run.folder.mkdir(parents=True)
-        run._write_config({"created": datetime.now(UTC).isoformat(timespec="seconds")})
-        (run.folder / _CHECKPOINTS).mkdir()
-        (run.folder / _METRICS).touch()
+        try:
+            (run.folder / _CHECKPOINTS).mkdir()
+            (run.folder / _METRICS).touch()
+            run._write_config({"created": datetime.now(UTC).isoformat(timespec="seconds")})
+        except BaseException:  # Ctrl-C too leaves nothing half made
+            shutil.rmtree(run.folder, ignore_errors=True)
+            raise
         return run
+
+    def remove_if_empty(self) -> bool:
+        """Removes the folder if nothing was learned yet; whether it did."""
+        metrics, checkpoints = self.folder / _METRICS, self.folder / _CHECKPOINTS
+        has_lines = metrics.exists() and metrics.stat().st_size > 0
+        if has_lines or any(checkpoints.glob("*.safetensors")):
+            return False
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return True
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Run:
@@ -163,10 +182,12 @@ class Run:
                     "upgrade dilim"
                 )
             settings = {entry.name: stored[entry.name] for entry in fields(RunConfig)}
+            check_settings(settings)
         except (ValueError, KeyError, TypeError) as error:
             if isinstance(error, FileFormatError):
                 raise
-            raise FileFormatError(f"run: {path} is damaged: {error!r}") from error
+            what = f"no {error}" if isinstance(error, KeyError) else str(error)
+            raise FileFormatError(f"run: {path} is damaged: {what}") from error
         return cls(Path(folder), RunConfig(**settings))
 
     def change(self, **changes: Any) -> None:
@@ -207,7 +228,7 @@ class Run:
         """All finished episodes in order.
 
         Raises:
-            FileFormatError: a line before the last is damaged.
+            FileFormatError: a line is damaged or out of order; it is named.
         """
         return list(self._read_metrics())
 
@@ -217,19 +238,39 @@ class Run:
             return
         lines = path.read_text(encoding="utf-8").split("\n")
         # What follows the last line break is empty, or what a killed process left unfinished.
+        before = 0
         for number, line in enumerate(lines[:-1], 1):
             try:
-                metrics = json.loads(line)
-                if set(METRICS) - set(metrics):
-                    raise ValueError(f"it has not all of {', '.join(METRICS)}")
+                metrics = episode_from(line)
+                if metrics["episode"] <= before:
+                    raise ValueError(f"episode {metrics['episode']} comes after {before}")
+                before = metrics["episode"]
             except (ValueError, TypeError) as error:
-                raise FileFormatError(f"run: {path}, line {number} is damaged: {error}") from error
+                raise FileFormatError(
+                    f"run: {path}, line {number} is damaged: {error}; mend or remove this line"
+                ) from error
             yield metrics
 
     def keep_metrics(self, episode: int) -> None:
         """Drops what came after an episode, and an unfinished last line."""
         lines = [json.dumps(line) for line in self._read_metrics() if line["episode"] <= episode]
         write_atomic(self.folder / _METRICS, "".join(f"{line}\n" for line in lines).encode())
+
+    @property
+    def has_checkpoint_folder(self) -> bool:
+        """Whether the folder of checkpoints exists; every new run has one."""
+        return (self.folder / _CHECKPOINTS).is_dir()
+
+    def missing_metrics(self, episode: int) -> list[tuple[int, int]]:
+        """The stretches (first, last) of episodes up to this one that have no line."""
+        return gaps((line["episode"] for line in self._read_metrics()), episode)
+
+    def best_evaluation(self) -> float | None:
+        """What the agent in `best.safetensors` reached; None if there is none to be read."""
+        try:
+            return Agent.load(self.folder / _CHECKPOINTS / _BEST).last_evaluation
+        except (DilimError, OSError):
+            return None
 
     def summary(self) -> Summary:
         """How far the run has come.

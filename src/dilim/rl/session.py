@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import gymnasium
+import numpy as np
 
-from dilim.errors import StateError
+from dilim.errors import EnvironmentContractError, NonFiniteError, StateError
 from dilim.nn.module import Module
 from dilim.rl.adapters import Environment
 from dilim.rl.agents.base import Agent
@@ -24,10 +25,16 @@ def make(name: str, **options: Any) -> Environment:
     """A built-in environment, or one that Gymnasium knows by this name.
 
     Raises:
-        EnvironmentContractError: there is neither; the nearest built-in name is suggested.
+        EnvironmentContractError: there is neither; the nearest built-in name is suggested. Or it
+            needs a package that is not installed.
     """
     if name in gymnasium.registry:
-        return gymnasium.make(name, **options)
+        try:
+            return gymnasium.make(name, **options)
+        except (gymnasium.error.Error, ImportError) as error:
+            raise EnvironmentContractError(
+                f"the environment {name!r} cannot be made: {' '.join(str(error).split())}"
+            ) from error
     return make_environment(name, **options)
 
 
@@ -56,6 +63,41 @@ def new_agent(config: RunConfig, env: Environment, teacher: Agent | None = None)
     return agent
 
 
+def check_agent(run: Run, agent: Agent) -> None:
+    """Raises StateError if a checkpoint holds another agent than the configuration names."""
+    kind = AGENTS.get(run.config.agent)
+    if type(agent) is not kind:
+        raise StateError(
+            f"run {run.name}: config.json names the agent {run.config.agent!r}, the checkpoint "
+            f"holds a {type(agent).__name__}; put config.json right"
+        )
+
+
+def _check_untrained(run: Run) -> None:
+    """Without a checkpoint only a run that was killed before its first one can begin again."""
+    if run.config.agent not in AGENTS:
+        raise StateError(
+            f"run {run.name}: config.json names the unknown agent {run.config.agent!r}"
+        )
+    summary = run.summary()
+    if summary.episodes and (summary.best is not None or not run.has_checkpoint_folder):
+        raise StateError(
+            f"run {run.name} has metrics of {summary.episodes:,} episodes but no checkpoint; it "
+            f"cannot be resumed; start anew with: dilim train {run.config.environment} --seed "
+            f"{run.config.seed}, or restore {run.folder / 'checkpoints'}"
+        )
+
+
+def _diverged(agent: Agent) -> bool:
+    parts = (getattr(agent, name) for name in agent.parts)
+    networks = (part for part in parts if isinstance(part, Module))
+    return not all(
+        np.isfinite(np.asarray(value)).all()
+        for network in networks
+        for value in network.state_dict().values()
+    )
+
+
 class Session:
     """Trains the agent of a run, writes metrics, and saves it.
 
@@ -64,6 +106,7 @@ class Session:
         agent: who.
         env: in what.
         passed_over: what was wrong with checkpoints newer than the one that was read.
+        notes: what else is missing in the folder, though training can go on without it.
     """
 
     def __init__(self, run: Run, *, teacher: Agent | None = None) -> None:
@@ -76,21 +119,30 @@ class Session:
         Raises:
             DilimError: the run cannot be read, or its settings do not fit the environment.
         """
-        config = run.config
         self.run = run
-        self.env = make(config.environment)
-        agent, self.passed_over = run.latest()
-        if agent is None:
-            agent = new_agent(config, self.env, teacher)
-        self.agent = agent
-        run.keep_metrics(agent.episodes)
-        summary = run.summary()
-        self._earlier_s = summary.seconds
-        self._best = None if summary.best is None else summary.best[1]
-        self._saved_steps = -1 if agent.source is None else agent.steps
-        self._saved_at = self._started_at = time.monotonic()
-        if teacher is not None:
-            self._save()  # so that a run killed early does not forget where it came from
+        self.env = make(run.config.environment)
+        with run.lock:
+            agent, self.passed_over = run.latest()
+            if agent is None:
+                _check_untrained(run)
+                agent = new_agent(run.config, self.env, teacher)
+            check_agent(run, agent)
+            self.agent = agent
+            missing = run.missing_metrics(agent.episodes)
+            run.keep_metrics(agent.episodes)
+            self._earlier_s = run.summary().seconds
+            # by the checkpoint itself, for the metrics may be cut
+            self._best = run.best_evaluation()
+            self._saved_steps = -1 if agent.source is None else agent.steps
+            self._saved_at = self._started_at = time.monotonic()
+            if teacher is not None:
+                self._save()  # so that a run killed early does not forget where it came from
+        stretches = ", ".join(f"{first}..{last}" for first, last in missing)
+        self.notes = (
+            [f"the metrics have no episodes {stretches}; the curve will not show them"]
+            if missing
+            else []
+        )
 
     def train(self, on_episode: Callable[[Metrics], Any] | None = None) -> Summary:
         """Trains to the goal or to the limit of the run.
@@ -104,10 +156,31 @@ class Session:
         Raises:
             Interrupted: Ctrl-C; the running step was finished and everything is saved.
             KeyboardInterrupt: a second Ctrl-C, at once; the last checkpoint stays as it is.
-            NonFiniteError: the environment gave NaN or infinity; the last checkpoint stays.
+            NonFiniteError: the environment gave NaN or infinity, or the network diverged; the last
+                checkpoint stays.
+            StateError: another process trains in this folder.
         """
-        config = self.run.config
         self._started_at = time.monotonic()
+        with self.run.lock:
+            try:
+                self._train(on_episode)
+            except Interrupted:
+                self._save()
+                raise
+            except NonFiniteError as error:
+                if not _diverged(self.agent):
+                    raise
+                rate = self.run.config.options.get("learning_rate")
+                than = f" than {rate:g}" if isinstance(rate, int | float) else ""
+                raise NonFiniteError(
+                    f"training diverged in episode {self.agent.episodes + 1}: the network holds "
+                    f"NaN or infinity; train anew with a smaller learning rate{than}"
+                ) from error
+            self._save()
+        return self.run.summary()
+
+    def _train(self, on_episode: Callable[[Metrics], Any] | None) -> None:
+        config = self.run.config
 
         def after(episode: Episode) -> None:
             metrics = self._metrics(episode)
@@ -115,20 +188,14 @@ class Session:
             if on_episode is not None:
                 on_episode(metrics)
 
-        try:
-            self.agent.train(
-                self.env,
-                episodes=max(config.episodes - self.agent.episodes, 0),
-                on_episode=after,
-                until=config.until,
-                evaluate_every=config.evaluate_every,
-                evaluation_episodes=config.evaluation_episodes,
-            )
-        except Interrupted:
-            self._save()
-            raise
-        self._save()
-        return self.run.summary()
+        self.agent.train(
+            self.env,
+            episodes=max(config.episodes - self.agent.episodes, 0),
+            on_episode=after,
+            until=config.until,
+            evaluate_every=config.evaluate_every,
+            evaluation_episodes=config.evaluation_episodes,
+        )
 
     def _metrics(self, episode: Episode) -> Metrics:
         seconds = self._earlier_s + time.monotonic() - self._started_at
