@@ -22,6 +22,7 @@ from dilim.tensors import elementwise as e
 from dilim.tensors import reductions as r
 from dilim.tensors.creation import Sizes, arange, asarray
 from dilim.tensors.dispatch import apply
+from dilim.tensors.manipulation import along
 from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
 
@@ -189,11 +190,11 @@ class Generator:
             weights = e.exp(logits - top)
             place = shapes.normalize_axis("categorical", axis, len(logits.shape))
             total = apply(OPERATIONS["cumulative_sum"], weights, axis=place)
-            rows = r.max(total, axis=axis, keepdims=True)
+            rows = along(total, place, total.shape[place] - 1, 1)
             draw = self.uniform(rows.shape, dtype=logits.dtype) * rows
-            # rounding must not reach the total, where no category begins
-            draw = e.minimum(draw, e.nextafter(rows, rows * 0.0))
-            return r.sum((total <= draw).astype(dtypes.int64), axis=axis)
+            # rounding may lift the draw to the whole sum, where no category begins
+            passed = e.logical_and(total <= draw, total < rows)
+            return r.count_nonzero(passed, axis=axis)
 
     def split(self, count: int) -> list[Generator]:
         """Independent generators; this one goes on with a stream of its own."""
