@@ -192,9 +192,9 @@ class Generator:
             total = apply(OPERATIONS["cumulative_sum"], weights, axis=place)
             rows = along(total, place, total.shape[place] - 1, 1)
             draw = self.uniform(rows.shape, dtype=logits.dtype) * rows
-            # rounding may lift the draw to the whole sum, where no category begins
-            passed = e.logical_and(total <= draw, total < rows)
-            return r.count_nonzero(passed, axis=axis)
+            # A uniform number is at most 1 - 2**-24 (2**-53 in float64), and that times any sum
+            # >= 1 rounds to less than the sum: the draw always falls into a category.
+            return r.count_nonzero(total <= draw, axis=axis)
 
     def split(self, count: int) -> list[Generator]:
         """Independent generators; this one goes on with a stream of its own."""
