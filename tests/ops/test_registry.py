@@ -16,6 +16,8 @@ from sampling import (
 
 import dilim
 from dilim import dtypes
+from dilim.errors import ShapeError
+from dilim.ir.types import Type
 from dilim.ops.opdef import OpDef
 from dilim.ops.table import OPERATIONS
 from dilim.tensors.dispatch import apply
@@ -134,7 +136,6 @@ def test_a_wrong_recipe_is_caught():
     from test_recipes import assert_same
 
     from dilim.backends.reference.interpreter import interpret
-    from dilim.ir.types import Type
     from dilim.ops.primitives import prim
     from dilim.ops.recipe import elementwise
 
@@ -167,3 +168,33 @@ def test_only_views_share_memory_with_their_input(name):
         if len(arrays) == len(sample.inputs) and arrays:
             out = apply(op, *(dilim.asarray(x) for x in arrays), **sample.params)
             assert not any(np.shares_memory(out.numpy(), x) for x in arrays)
+
+
+FLOATS = Type((3, 4), dtypes.float32)
+ROW = Type((4,), dtypes.float32)
+INDEX = Type((2,), dtypes.int64)
+IMPOSSIBLE = [
+    ("sum", (FLOATS,), {"axis": (2,), "keepdims": False}),
+    ("max", (FLOATS,), {"axis": (1, 0), "keepdims": False}),
+    ("argmax", (FLOATS,), {"axis": (-1,), "keepdims": False}),
+    ("flip", (FLOATS,), {"axis": (2,)}),
+    ("permute", (FLOATS,), {"order": (0, 2)}),
+    ("slice", (FLOATS,), {"index": ((0, 3, 1), (2, 3, 1))}),
+    ("slice", (FLOATS,), {"index": ((0, 3, 1),)}),
+    ("slice", (ROW,), {"index": ((1, 3, -1),)}),
+    ("slice_update", (ROW, ROW), {"index": ((1, 4, 1),)}),
+    ("concat", (FLOATS, FLOATS), {"axis": 2}),
+    ("take", (FLOATS, INDEX), {"axis": 2}),
+    ("take_along_axis", (ROW, INDEX), {"axis": 1}),
+    ("cumulative_sum", (FLOATS,), {"axis": 2}),
+    ("expand", (FLOATS,), {"shape": (3, 5)}),
+    ("reshape", (FLOATS,), {"shape": (5, 3)}),
+    ("windows", (FLOATS,), {"size": (4, 4), "stride": (1, 1)}),
+    ("matmul", (FLOATS, FLOATS), {}),
+]
+
+
+@pytest.mark.parametrize(("name", "types", "params"), IMPOSSIBLE)
+def test_impossible_parameters_are_refused_by_the_rule_itself(name, types, params):
+    with pytest.raises(ShapeError, match=f"{name}:"):
+        OPERATIONS[name].infer(*types, **params)

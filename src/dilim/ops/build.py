@@ -9,7 +9,7 @@ import numpy as np
 
 from dilim import dtypes, shapes
 from dilim.dtypes import DType
-from dilim.errors import DtypeError
+from dilim.errors import AxisError, DtypeError
 from dilim.ir.types import Typed
 from dilim.ops.opdef import InferRule, Kernel, OpDef, Rule, Sample
 from dilim.ops.primitives import Expr
@@ -65,6 +65,21 @@ def promoted(
         return shape, result or dtype
 
     return infer
+
+
+def require_axes(operation: str, axes: Shape, rank: int) -> None:
+    """Raise an AxisError unless ``axes`` are distinct, sorted numbers from 0 to rank - 1.
+
+    Public functions normalize axes; this guards programs that are put together by hand.
+    """
+    before = -1
+    for axis in axes:
+        if not before < axis < rank:
+            raise AxisError(
+                f"{operation}: expected sorted axes of a tensor of {rank} dimensions, received "
+                f"{axes}"
+            )
+        before = axis
 
 
 # --- samples --------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from dilim import dtypes
 from dilim.dtypes import DType
 from dilim.errors import ShapeError
 from dilim.ir.types import Type, Typed
-from dilim.ops.build import draw, require
+from dilim.ops.build import draw, require, require_axes
 from dilim.ops.opdef import OpDef, Sample
 from dilim.ops.primitives import Expr, cast, load, loop_index, select
 from dilim.ops.recipe import Map, Scan, Scatter, loop_indices
@@ -86,6 +86,7 @@ def _along_kernel(x: np.ndarray, indices: np.ndarray, *, axis: int) -> np.ndarra
 
 def _take_infer(x: Typed, indices: Typed, *, axis: int) -> tuple[Shape, DType]:
     _positions("take", indices)
+    require_axes("take", (axis,), len(x.shape))
     return (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype
 
 
@@ -193,6 +194,7 @@ index_add = OpDef(
 
 def _along_infer(x: Typed, indices: Typed, *, axis: int) -> tuple[Shape, DType]:
     _positions("take_along_axis", indices)
+    require_axes("take_along_axis", (axis,), len(x.shape))
     a, c = x.shape, indices.shape
     if len(a) != len(c) or a[:axis] != c[:axis] or a[axis + 1 :] != c[axis + 1 :]:
         raise ShapeError(
@@ -318,6 +320,7 @@ def _scan(name: str, doc: str, ufunc: np.ufunc, primitive: str, rule: Callable[.
         require(name, x, dtypes.NUMERIC, "numeric")
         if not x.shape:
             raise ShapeError(f"{name}: expected at least one dimension, received shape ()")
+        require_axes(name, (axis,), len(x.shape))
         return x.shape, x.dtype
 
     def formula(x: np.ndarray, axis: int) -> np.ndarray:

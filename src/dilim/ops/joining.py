@@ -12,8 +12,8 @@ from dilim import dtypes
 from dilim.dtypes import DType
 from dilim.errors import DtypeError, ShapeError
 from dilim.ir.types import Type, Typed
-from dilim.ops.build import draw
-from dilim.ops.movement import SLICE_SAMPLES, Slices, numpy_slices
+from dilim.ops.build import draw, require_axes
+from dilim.ops.movement import SLICE_SAMPLES, Slices, numpy_slices, require_inside
 from dilim.ops.opdef import OpDef, Sample
 from dilim.ops.primitives import Expr, cast, constant, load, loop_index, prim, select
 from dilim.ops.recipe import Map, loop_indices
@@ -30,6 +30,7 @@ def _index_constant(value: int) -> Expr:
 
 
 def _slice_update_infer(x: Typed, value: Typed, *, index: Slices) -> tuple[Shape, DType]:
+    require_inside("slice_update", x.shape, index)
     wanted = tuple(count for _, count, _ in index)
     if value.shape != wanted:
         raise ShapeError(
@@ -92,6 +93,7 @@ slice_update = OpDef(
 
 def _concat_infer(*inputs: Typed, axis: int) -> tuple[Shape, DType]:
     first = inputs[0]
+    require_axes("concat", (axis,), len(first.shape))
     dtype = first.dtype
     for x in inputs[1:]:
         dtype = dtypes.promote("concat", dtype, x.dtype)

@@ -17,7 +17,7 @@ from dilim import dtypes, shapes
 from dilim.dtypes import DType
 from dilim.errors import ShapeError
 from dilim.ir.types import Type, Typed
-from dilim.ops.build import draw, layouts
+from dilim.ops.build import draw, layouts, require_axes
 from dilim.ops.opdef import OpDef, Sample
 from dilim.ops.primitives import Expr, cast, constant, load, loop_index, prim
 from dilim.ops.recipe import Map, flat_index, loop_indices, unravel
@@ -208,6 +208,11 @@ expand = OpDef(
 )
 
 
+def _flip_infer(x: Typed, *, axis: Shape) -> tuple[Shape, DType]:
+    require_axes("flip", axis, len(x.shape))
+    return x.shape, x.dtype
+
+
 def _flip_recipe(x: Type, *, axis: Shape) -> Map:
     index = (
         prim("subtract", _index_constant(size - 1), loop_index(a)) if a in axis else loop_index(a)
@@ -225,7 +230,7 @@ def _flip_samples(rng: np.random.Generator, dtype: DType) -> Iterator[Sample]:
 flip = OpDef(
     name="flip",
     doc="Elements in reverse order along axes.",
-    infer=lambda x, *, axis: (x.shape, x.dtype),
+    infer=_flip_infer,
     reference=lambda x, *, axis: np.flip(x, axis),
     samples=_flip_samples,
     sample_dtypes=ANY,
@@ -248,7 +253,21 @@ def numpy_slices(index: Slices) -> tuple[slice, ...]:
     return tuple(slice(0, 0) if n == 0 else s for s, (_, n, _) in zip(result, index, strict=True))
 
 
+def require_inside(operation: str, shape: Shape, index: Slices) -> None:
+    """Raise a ShapeError unless every element that the slices name lies inside the shape."""
+    fits = len(index) == len(shape) and all(
+        count == 0 or (count > 0 and 0 <= start < size and 0 <= start + (count - 1) * step < size)
+        for size, (start, count, step) in zip(shape, index, strict=True)
+    )
+    if not fits:
+        raise ShapeError(
+            f"{operation}: expected one (start, count, step) inside each axis of shape {shape}, "
+            f"received {index}"
+        )
+
+
 def _slice_infer(x: Typed, *, index: Slices) -> tuple[Shape, DType]:
+    require_inside("slice", x.shape, index)
     return tuple(count for _, count, _ in index), x.dtype
 
 

@@ -12,7 +12,7 @@ from dilim import dtypes, shapes
 from dilim.dtypes import DType
 from dilim.errors import ShapeError
 from dilim.ir.types import Type, Typed
-from dilim.ops.build import draw, require
+from dilim.ops.build import draw, require, require_axes
 from dilim.ops.opdef import OpDef, Rule, Sample
 from dilim.ops.primitives import Expr, load, loop_index
 from dilim.ops.recipe import ArgReduce, Reduce
@@ -46,6 +46,7 @@ def _infer(name: str, allowed: tuple[DType, ...], wanted: str, needs_element: bo
     def infer(x: Typed, *, axis: Shape, keepdims: bool) -> tuple[Shape, DType]:
         if x.dtype not in allowed:
             require(name, x, allowed, wanted)
+        require_axes(name, axis, len(x.shape))
         if needs_element and any(x.shape[a] == 0 for a in axis):
             raise ShapeError(f"{name}: a tensor of shape {x.shape} has no elements along {axis}")
         return shapes.reduced(x.shape, axis, keepdims), x.dtype
