@@ -171,7 +171,7 @@ def run(steps, values):
             values.append(
                 dilim.flip(x) if kind == "flip"
                 else dilim.softmax(x, axis=axis) if kind == "softmax"
-                else x.mean(axis=axis)
+                else x.mean(axis=axis, keepdims=True)
             )  # fmt: skip
     return sum((v * v).sum() for v in values)
 
