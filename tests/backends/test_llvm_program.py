@@ -20,12 +20,13 @@ from dilim.tensors.symbolic import trace
 
 f32 = dtypes.float32
 MISSING_PRIMITIVES = set(
-    "atan2 ceil cos erf expm1 floor floor_divide log log1p nextafter pow remainder round sigmoid "
-    "sin tanh trunc".split()
+    "atan2 ceil cos expm1 floor floor_divide log log1p nextafter pow remainder round sin "
+    "trunc".split()
 )
 NATIVE = set(
-    "exp sum matmul add multiply divide relu sqrt max prod where astype reshape permute expand "
-    "flip slice slice_update concat windows full equal logical_not bitwise_xor random_bits".split()
+    "exp tanh sigmoid erf sum matmul add multiply divide relu sqrt max prod where astype reshape "
+    "permute expand flip slice slice_update concat windows full equal logical_not bitwise_xor "
+    "random_bits".split()
 )
 
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from dilim import dtypes
 from dilim.dtypes import DType
+from dilim.ops.expansions_sigmoid import erf, sigmoid, tanh
 from dilim.ops.primitives import Expr, bitcast, constant, select
 from dilim.ops.recipe import Recipe
 
@@ -101,8 +102,15 @@ def _power_of_two(n: Expr, c: ExpConstants, dtype: DType) -> Expr:
     return bitcast((n + c.bias) << c.mantissa, dtype)
 
 
-EXPANSIONS: Final[Mapping[str, Callable[..., Expr]]] = MappingProxyType({"exp": exp})
-"""Name of a primitive -> from its operands to an expression of exact primitives."""
+EXPANSIONS: Final[Mapping[str, Callable[..., Expr]]] = MappingProxyType(
+    {
+        "exp": exp,
+        "erf": erf,
+        "sigmoid": sigmoid,
+        "tanh": tanh,
+    }
+)
+"""Name of a primitive -> from its operands to an expression of exact primitives and others here."""
 
 
 def expanded(recipe: Recipe) -> Recipe:
@@ -111,11 +119,12 @@ def expanded(recipe: Recipe) -> Recipe:
 
 
 def _expand(expr: Expr, done: dict[int, Expr]) -> Expr:
-    """Shared parts stay shared."""
+    """Shared parts stay shared; an expansion is expanded in turn, but for its finished operands."""
     if id(expr) not in done:
         args = tuple(_expand(arg, done) for arg in expr.args)
         if expr.op in EXPANSIONS:
-            done[id(expr)] = EXPANSIONS[expr.op](*args)
+            finished = {id(arg): arg for arg in args}
+            done[id(expr)] = _expand(EXPANSIONS[expr.op](*args), finished)
         else:
             changed = any(a is not b for a, b in zip(args, expr.args, strict=True))
             done[id(expr)] = replace(expr, args=args) if changed else expr
