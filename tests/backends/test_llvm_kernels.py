@@ -1,4 +1,4 @@
-"""Native code for exp, sum and matmul against the interpreter, bit for bit."""
+"""Native code for exp, logarithms, sum and matmul against the interpreter, bit for bit."""
 
 import itertools
 
@@ -22,10 +22,25 @@ def check(name, *arrays, **params):
     return program
 
 
+OWN = ("exp", "expm1", "log", "log1p")
+
+
+@pytest.mark.parametrize("name", OWN)
 @EXAMPLES
 @given(st.data(), SIZES, st.sampled_from(FLOATS))
-def test_exp(data, shape, dtype):
-    check("exp", data.draw(numbers(shape, dtype)))
+def test_own_functions(name, data, shape, dtype):
+    check(name, data.draw(numbers(shape, dtype)))
+
+
+@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_own_functions_on_any_bits(name, dtype):
+    size = np.dtype(dtype).itemsize
+    bits = np.random.default_rng(4).bytes(size * 100_000)
+    x = np.concatenate([np.frombuffer(bits, dtype), np.array(SPECIAL, dtype)])
+    got = check(name, x)(x)[0]
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_max_ulp(got, getattr(np, name)(x), 4)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -110,6 +125,9 @@ def test_integer_arithmetic_is_defined_everywhere(name, dtype):
     check(name, x, y)
 
 
+UNWANTED = "fmadd fmsub fmla expf expm1f logf log1pf memset memcpy malloc".split()
+
+
 def test_the_code_is_strict_and_calls_nothing():
     rng = np.random.default_rng(0)
     x, w = rng.normal(size=(32, 40)).astype(np.float32), rng.normal(size=(40, 24))
@@ -118,9 +136,12 @@ def test_the_code_is_strict_and_calls_nothing():
         check("sum", x, axis=(0, 1), keepdims=False),
         check("matmul", x, w.astype(np.float32)),
         check("exp", w),
+        check("log", x),
+        check("log1p", x),
+        check("expm1", x),
     ):
         assert "fast" not in program.llvm_ir
         assert "fma" not in program.library.optimised
         assembly = program.library.assembly
-        for unwanted in ("fmadd", "fmsub", "fmla", "expf", "memset", "memcpy", "malloc"):
+        for unwanted in UNWANTED:
             assert unwanted not in assembly, unwanted

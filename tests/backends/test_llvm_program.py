@@ -20,13 +20,12 @@ from dilim.tensors.symbolic import trace
 
 f32 = dtypes.float32
 MISSING_PRIMITIVES = set(
-    "atan2 ceil cos expm1 floor floor_divide log log1p nextafter pow remainder round sin "
-    "trunc".split()
+    "atan2 ceil cos floor floor_divide nextafter pow remainder round sin trunc".split()
 )
 NATIVE = set(
-    "exp tanh sigmoid erf sum matmul add multiply divide relu sqrt max prod where astype reshape "
-    "permute expand flip slice slice_update concat windows full equal logical_not bitwise_xor "
-    "random_bits".split()
+    "exp expm1 log log1p log2 log10 logaddexp tanh sigmoid erf sinh cosh asinh acosh atanh sum "
+    "matmul add multiply divide relu sqrt max prod where astype reshape permute expand "
+    "flip slice slice_update concat windows full equal logical_not bitwise_xor random_bits".split()
 )
 
 

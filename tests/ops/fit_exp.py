@@ -7,6 +7,7 @@ the whole function is a test: ``tests/ops/test_expansions.py``.
 """
 
 import sys
+from collections.abc import Callable
 
 import numpy as np
 from mpmath import mp, mpf
@@ -32,19 +33,30 @@ def weight(r: mpf) -> mpf:
     return (abs(r) + mpf(10) ** -12) ** 2 / mp.exp(r)
 
 
-def minimax(terms: int) -> list[mpf]:
+def minimax(
+    wanted: Callable[[mpf], mpf],
+    weight: Callable[[mpf], mpf],
+    interval: tuple[mpf, mpf],
+    terms: int,
+) -> list[mpf]:
     """Coefficients, lowest power first, with the smallest largest weighted error: Remez."""
-    points = [-LARGEST * mp.cos(mp.pi * (2 * i + 1) / (2 * terms + 2)) for i in range(terms + 1)]
-    grid = [-LARGEST * mp.cos(mp.pi * mpf(i) / 1500) for i in range(1501)]
+    middle, half = (interval[1] + interval[0]) / 2, (interval[1] - interval[0]) / 2
+    count = terms + 1
+    points = [middle - half * mp.cos(mp.pi * (2 * i + 1) / (2 * count)) for i in range(count)]
+    grid = [middle - half * mp.cos(mp.pi * mpf(i) / 1500) for i in range(1501)]
+    values, weights = [wanted(r) for r in grid], [weight(r) for r in grid]
     for _ in range(30):
         matrix = mp.matrix(terms + 1)
         for row, r in enumerate(points):
             for column in range(terms):
                 matrix[row, column] = r**column
             matrix[row, terms] = (-1) ** row / weight(r)
-        solution = mp.lu_solve(matrix, mp.matrix([quotient(r) for r in points]))
+        solution = mp.lu_solve(matrix, mp.matrix([wanted(r) for r in points]))
         coefficients = [solution[i] for i in range(terms)]
-        errors = [weight(r) * (mp.polyval(coefficients[::-1], r) - quotient(r)) for r in grid]
+        errors = [
+            w * (mp.polyval(coefficients[::-1], r) - value)
+            for r, value, w in zip(grid, values, weights, strict=True)
+        ]
         places = [0]
         for i, error in enumerate(errors):
             if error * errors[places[-1]] < 0:
@@ -64,14 +76,20 @@ def rounded(x: mpf, dtype: dtypes.DType) -> float:
     return float(dtype.numpy.type(float(x)))
 
 
+def split_log_two(dtype: dtypes.DType) -> tuple[float, float]:
+    """log(2) as high + low; high times an exponent is exact."""
+    scale = mpf(2) ** LOG_BITS[dtype]
+    high = mp.floor(mp.log(2) * scale) / scale
+    return float(high), rounded(mp.log(2) - high, dtype)
+
+
 def main() -> int:
     """Prints the constants; 1 when the stored ones differ."""
     same = True
     for dtype, terms in TERMS.items():
-        found = tuple(rounded(c, dtype) for c in minimax(terms))
-        scale = mpf(2) ** LOG_BITS[dtype]
-        high = mp.floor(mp.log(2) * scale) / scale
-        log_two = (float(high), rounded(mp.log(2) - high, dtype))
+        coefficients = minimax(quotient, weight, (-LARGEST, LARGEST), terms)
+        found = tuple(rounded(c, dtype) for c in coefficients)
+        log_two = split_log_two(dtype)
         print(dtype.name, *(x.hex() for x in log_two), "\n   ", *(x.hex() for x in found))
         same &= found == EXP[dtype].quotient and log_two == EXP[dtype].log_two
         same &= bool(np.all(dtype.numpy.type(found) == found))

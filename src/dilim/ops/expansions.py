@@ -14,6 +14,7 @@ from typing import Final
 
 from dilim import dtypes
 from dilim.dtypes import DType
+from dilim.ops.expansions_log import expm1, log, log1p
 from dilim.ops.expansions_sigmoid import erf, sigmoid, tanh
 from dilim.ops.primitives import Expr, bitcast, constant, select
 from dilim.ops.recipe import Recipe
@@ -104,8 +105,11 @@ def _power_of_two(n: Expr, c: ExpConstants, dtype: DType) -> Expr:
 
 EXPANSIONS: Final[Mapping[str, Callable[..., Expr]]] = MappingProxyType(
     {
-        "exp": exp,
         "erf": erf,
+        "exp": exp,
+        "expm1": expm1,
+        "log": log,
+        "log1p": log1p,
         "sigmoid": sigmoid,
         "tanh": tanh,
     }
