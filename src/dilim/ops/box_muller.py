@@ -13,6 +13,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from dilim.ops.special import hex_floats
+
 Floats = npt.NDArray[Any]  # float32 or float64
 Integers = npt.NDArray[Any]  # uint32 or uint64
 
@@ -49,10 +51,6 @@ class Constants:
     cosine: tuple[float, ...]
 
 
-def _hex(numbers: str) -> tuple[float, ...]:
-    return tuple(float.fromhex(number) for number in numbers.split())
-
-
 CONSTANTS: Final = {
     "float32": Constants(
         float_dtype=np.dtype("float32"),
@@ -61,10 +59,10 @@ CONSTANTS: Final = {
         digits=24,
         one_bits=0x3F800000,
         root_half_bits=0x3F3504F3,
-        log_two=_hex("0x1.62e44p-1 -0x1.0105c6p-21"),
-        log=_hex("0x1.55555cp-1 0x1.997c06p-2 0x1.2eeb9p-2"),
-        sine=_hex("0x1.921fb6p+0 -0x1.4abbbap-1 0x1.465ec6p-4 -0x1.2d9bb8p-8"),
-        cosine=_hex("-0x1.3bd3ccp+0 0x1.03c1eap-2 -0x1.55cb98p-6 0x1.db650ep-11"),
+        log_two=hex_floats("0x1.62e44p-1 -0x1.0105c6p-21"),
+        log=hex_floats("0x1.55555cp-1 0x1.997c06p-2 0x1.2eeb9p-2"),
+        sine=hex_floats("0x1.921fb6p+0 -0x1.4abbbap-1 0x1.465ec6p-4 -0x1.2d9bb8p-8"),
+        cosine=hex_floats("-0x1.3bd3ccp+0 0x1.03c1eap-2 -0x1.55cb98p-6 0x1.db650ep-11"),
     ),
     "float64": Constants(
         float_dtype=np.dtype("float64"),
@@ -73,16 +71,16 @@ CONSTANTS: Final = {
         digits=53,
         one_bits=0x3FF0000000000000,
         root_half_bits=0x3FE6A09E667F3BCC,
-        log_two=_hex("0x1.62e42fefa3a00p-1 -0x1.0ca86c3898d00p-49"),
-        log=_hex(
+        log_two=hex_floats("0x1.62e42fefa3a00p-1 -0x1.0ca86c3898d00p-49"),
+        log=hex_floats(
             "0x1.5555555555558p-1 0x1.999999999522fp-2 0x1.2492492e02a9cp-2 0x1.c71c62d1ccb69p-3"
             " 0x1.7462b9b6f6c64p-3 0x1.39fdc7ebbd547p-3 0x1.2b5f0a346457dp-3"
         ),
-        sine=_hex(
+        sine=hex_floats(
             "0x1.921fb54442d18p+0 -0x1.4abbce625be41p-1 0x1.466bc677587fdp-4 -0x1.32d2cce2e60e4p-8"
             " 0x1.50782fda6c2ebp-13 -0x1.e30071ff2b444p-19 0x1.e3f39e10de1cfp-25"
         ),
-        cosine=_hex(
+        cosine=hex_floats(
             "-0x1.3bd3cc9be45dep+0 0x1.03c1f081b5ac0p-2 -0x1.55d3c7e3cb243p-6"
             " 0x1.e1f5068689166p-11 -0x1.a6d1eef4b828bp-16 0x1.f9ce249428494p-22"
             " -0x1.b2f3fd835a289p-28"

@@ -9,6 +9,7 @@ from typing import Final
 from dilim import dtypes
 from dilim.dtypes import DType
 from dilim.ops.primitives import Expr, bitcast, cast, constant, prim, select
+from dilim.ops.special import hex_floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +39,6 @@ class LogConstants:
     expm1: tuple[float, ...]
 
 
-def _hex(numbers: str) -> tuple[float, ...]:
-    return tuple(float.fromhex(number) for number in numbers.split())
-
-
 LOG: Final = {
     dtypes.float32: LogConstants(
         bits=dtypes.int32,
@@ -50,9 +47,9 @@ LOG: Final = {
         root_half=0x3F3504F3,
         lowest=-20.0,
         highest=89.0,
-        log_two=_hex("0x1.62e4p-1 0x1.7f7d1cp-20"),
-        log=_hex("0x1.55557ap-1 0x1.995eccp-2 0x1.31e13ap-2"),
-        expm1=_hex("0x1.5554b8p-3 0x1.5555bap-5 0x1.12236ep-7 0x1.6c555p-10"),
+        log_two=hex_floats("0x1.62e4p-1 0x1.7f7d1cp-20"),
+        log=hex_floats("0x1.55557ap-1 0x1.995eccp-2 0x1.31e13ap-2"),
+        expm1=hex_floats("0x1.5554b8p-3 0x1.5555bap-5 0x1.12236ep-7 0x1.6c555p-10"),
     ),
     dtypes.float64: LogConstants(
         bits=dtypes.int64,
@@ -61,12 +58,12 @@ LOG: Final = {
         root_half=0x3FE6A09E667F3BCC,
         lowest=-40.0,
         highest=710.0,
-        log_two=_hex("0x1.62e42fefa38p-1 0x1.ef35793c7673p-45"),
-        log=_hex(
+        log_two=hex_floats("0x1.62e42fefa38p-1 0x1.ef35793c7673p-45"),
+        log=hex_floats(
             "0x1.5555555555592p-1 0x1.999999997fea8p-2 0x1.24924941e4a2fp-2 0x1.c71c5212ef4eap-3"
             " 0x1.74663d0ea804ep-3 0x1.39a1e7bef05b3p-3 0x1.2f03b78af5fe1p-3"
         ),
-        expm1=_hex(
+        expm1=hex_floats(
             "0x1.555555555553ep-3 0x1.5555555553b1p-5 0x1.1111111118d0ep-7 0x1.6c16c179fdd2cp-10"
             " 0x1.a01a0171ad1adp-13 0x1.a019b3a02d66bp-16 0x1.71de9775aa7f5p-19"
             " 0x1.2897622458a03p-22 0x1.ae490212aa137p-26"

@@ -13,6 +13,7 @@ from typing import Final
 from dilim import dtypes
 from dilim.dtypes import DType
 from dilim.ops.primitives import Expr, constant, prim, select
+from dilim.ops.special import hex_floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +31,14 @@ class ErfConstants:
     log_erfc: tuple[float, ...]
 
 
-def _hex(numbers: str) -> tuple[float, ...]:
-    return tuple(float.fromhex(number) for number in numbers.split())
-
-
 TANH_SERIES_END: Final = 0.5625
 """A little above the argument where tanh is 1/2, so that `tanh` subtracts without cancellation."""
 
 TANH: Final[Mapping[DType, tuple[float, ...]]] = {
-    dtypes.float32: _hex("-0x1.555548p-2 0x1.110c72p-3 -0x1.b90948p-5 0x1.582fbp-6 -0x1.950018p-8"),
-    dtypes.float64: _hex(
+    dtypes.float32: hex_floats(
+        "-0x1.555548p-2 0x1.110c72p-3 -0x1.b90948p-5 0x1.582fbp-6 -0x1.950018p-8"
+    ),
+    dtypes.float64: hex_floats(
         "-0x1.555555555554bp-2 0x1.11111111102b6p-3 -0x1.ba1ba1b935e73p-5 0x1.664f484957105p-6"
         " -0x1.226e2d02726cfp-7 0x1.d6d247964d38ap-9 -0x1.7d8b95f7e9aa3p-10 0x1.3460ad2b882bbp-11"
         " -0x1.e80a9991bb93fp-13 0x1.597274421841dp-14 -0x1.3d281451c7e47p-16"
@@ -50,25 +49,25 @@ TANH: Final[Mapping[DType, tuple[float, ...]]] = {
 ERF: Final[Mapping[DType, ErfConstants]] = {
     dtypes.float32: ErfConstants(
         highest=4.0,
-        quotient=_hex(
+        quotient=hex_floats(
             "0x1.06eba8p-3 -0x1.81273ep-2 0x1.ce2cf8p-4 -0x1.b7f90ep-6 0x1.5405b2p-8"
             " -0x1.a3f7p-11 0x1.496a2ep-14"
         ),
-        log_erfc=_hex(
+        log_erfc=hex_floats(
             "-0x1.d97fcp+0 -0x1.51c9aap+1 -0x1.afad1cp-1 -0x1.53ff24p-5 0x1.444122p-7"
             " -0x1.df8fc6p-10 0x1.86dd7p-13"
         ),
     ),
     dtypes.float64: ErfConstants(
         highest=6.0,
-        quotient=_hex(
+        quotient=hex_floats(
             "0x1.06eba8214db69p-3 -0x1.812746b0379e6p-2 0x1.ce2f21a042b2p-4"
             " -0x1.b82ce3128499dp-6 0x1.565bcd0db0304p-8 -0x1.c02db3d8ed7b8p-11"
             " 0x1.f9a321a127834p-14 -0x1.f4d1df3a0427cp-17 0x1.b9def1a7371aap-20"
             " -0x1.5f1d371127c4cp-23 0x1.f7a41583553b8p-27 -0x1.386acb1d52825p-30"
             " 0x1.0579c6c5e9a1dp-34"
         ),
-        log_erfc=_hex(
+        log_erfc=hex_floats(
             "-0x1.d97fbf27aa2a1p+0 -0x1.51c9b0006c237p+1 -0x1.afabc11a29554p-1"
             " -0x1.5477f09c10927p-5 0x1.48c9d3ed58772p-7 -0x1.033f65e98e23bp-9"
             " 0x1.f1b398861c947p-13 0x1.b8dd44963756cp-16 -0x1.c7a4c294516abp-16"

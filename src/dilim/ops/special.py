@@ -1,4 +1,4 @@
-"""Special functions that NumPy lacks, written with NumPy, stable over the whole line."""
+"""Special functions that NumPy lacks, and how exact constants are written."""
 
 from __future__ import annotations
 
@@ -22,3 +22,8 @@ def sigmoid(x: Any) -> Any:
     e = np.exp(-np.abs(array))
     numerator = np.where(array >= 0, np.ones_like(e), e)
     return (numerator / (1 + e)).astype(array.dtype, copy=False)
+
+
+def hex_floats(numbers: str) -> tuple[float, ...]:
+    """Numbers in C's hexadecimal notation, in which they are exact."""
+    return tuple(float.fromhex(number) for number in numbers.split())
