@@ -14,7 +14,7 @@ from typing import Final
 
 from dilim import dtypes
 from dilim.dtypes import DType
-from dilim.ops.expansions_log import expm1, log, log1p
+from dilim.ops.expansions_log import LOG, expm1, log, log1p
 from dilim.ops.expansions_sigmoid import erf, sigmoid, tanh
 from dilim.ops.primitives import Expr, bitcast, constant, select
 from dilim.ops.recipe import Recipe
@@ -51,7 +51,7 @@ EXP: Final = {
         bias=127,
         lowest=-104.0,
         highest=89.0,
-        log_two=hex_floats("0x1.62e4p-1 0x1.7f7d1cp-20"),
+        log_two=LOG[dtypes.float32].log_two,
         quotient=hex_floats(
             "0x1.fffffcp-2 0x1.555492p-3 0x1.5558f2p-5 0x1.1239e4p-7 0x1.6a2448p-10"
         ),
@@ -62,7 +62,7 @@ EXP: Final = {
         bias=1023,
         lowest=-746.0,
         highest=710.0,
-        log_two=hex_floats("0x1.62e42fefa38p-1 0x1.ef35793c7673p-45"),
+        log_two=LOG[dtypes.float64].log_two,
         quotient=hex_floats(
             "0x1.000000000000ap-1 0x1.55555555554fap-3 0x1.555555555087dp-5 0x1.1111111127be7p-7"
             " 0x1.6c16c1842a0ffp-10 0x1.a01a012a570b6p-13 0x1.a0199a0c691c3p-16"

@@ -32,10 +32,6 @@ class Primitive:
     boolean: bool = False
 
 
-def _logical_right_shift(x: Any, bits: Any) -> Any:
-    return np.right_shift(x, bits)
-
-
 PRIMITIVES: Final[dict[str, Primitive]] = {
     # arithmetic
     "add": Primitive(2, np.add),
@@ -79,7 +75,7 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
     "bit_or": Primitive(2, np.bitwise_or),
     "bit_xor": Primitive(2, np.bitwise_xor),
     "shift_left": Primitive(2, np.left_shift),
-    "shift_right": Primitive(2, _logical_right_shift),
+    "shift_right": Primitive(2, np.right_shift),
 }
 """Name of each primitive -> its meaning. ``bitcast``, ``cast``, ``constant``, ``index`` and
 ``load`` are expression nodes of their own."""

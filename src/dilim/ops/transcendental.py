@@ -11,12 +11,6 @@ from dilim.ops import special
 from dilim.ops.build import unary
 from dilim.ops.primitives import Expr, constant, prim
 
-
-def _safe(b: Any, g: Any, local: Any) -> Any:
-    """``g * local``, but 0 where g is 0 and the local derivative is not finite."""
-    return b.multiply_no_nan(g, local)
-
-
 # --- exponentials ---------------------------------------------------------------------------
 
 exp = unary(
@@ -24,7 +18,7 @@ exp = unary(
     "e ** x; derivative exp(x).",
     np.exp,
     lambda x: prim("exp", x),
-    lambda b, g, out, x: _safe(b, g, out),
+    lambda b, g, out, x: b.multiply_no_nan(g, out),
     formula=math.exp,
 )
 expm1 = unary(
@@ -32,7 +26,7 @@ expm1 = unary(
     "exp(x) - 1, accurate near 0.",
     np.expm1,
     lambda x: prim("expm1", x),
-    lambda b, g, out, x: _safe(b, g, b.add(out, 1.0)),
+    lambda b, g, out, x: b.multiply_no_nan(g, b.add(out, 1.0)),
     formula=math.expm1,
 )
 log = unary(
@@ -40,7 +34,7 @@ log = unary(
     "Natural logarithm; -inf at 0, NaN below. Derivative 1 / x.",
     np.log,
     lambda x: prim("log", x),
-    lambda b, g, out, x: _safe(b, g, b.divide(1.0, x)),
+    lambda b, g, out, x: b.multiply_no_nan(g, b.divide(1.0, x)),
     formula=math.log,
     low=0.2,
     high=4.0,
@@ -50,7 +44,7 @@ log1p = unary(
     "log(1 + x), accurate near 0. Derivative 1 / (1 + x).",
     np.log1p,
     lambda x: prim("log1p", x),
-    lambda b, g, out, x: _safe(b, g, b.divide(1.0, b.add(x, 1.0))),
+    lambda b, g, out, x: b.multiply_no_nan(g, b.divide(1.0, b.add(x, 1.0))),
     formula=math.log1p,
     low=-0.8,
     high=4.0,
@@ -60,7 +54,7 @@ log2 = unary(
     "Logarithm to base 2. Derivative 1 / (x ln 2).",
     np.log2,
     lambda x: prim("log", x) / math.log(2),
-    lambda b, g, out, x: _safe(b, g, b.divide(1.0, b.multiply(x, math.log(2)))),
+    lambda b, g, out, x: b.multiply_no_nan(g, b.divide(1.0, b.multiply(x, math.log(2)))),
     formula=math.log2,
     low=0.2,
     high=4.0,
@@ -71,7 +65,7 @@ log10 = unary(
     "Logarithm to base 10. Derivative 1 / (x ln 10).",
     np.log10,
     lambda x: prim("log", x) / math.log(10),
-    lambda b, g, out, x: _safe(b, g, b.divide(1.0, b.multiply(x, math.log(10)))),
+    lambda b, g, out, x: b.multiply_no_nan(g, b.divide(1.0, b.multiply(x, math.log(10)))),
     formula=math.log10,
     low=0.2,
     high=4.0,
@@ -133,7 +127,7 @@ tan = unary(
     "Tangent of x in radians; derivative 1 + tan(x)^2.",
     np.tan,
     lambda x: prim("sin", x) / prim("cos", x),
-    lambda b, g, out, x: _safe(b, g, b.add(b.multiply(out, out), 1.0)),
+    lambda b, g, out, x: b.multiply_no_nan(g, b.add(b.multiply(out, out), 1.0)),
     formula=math.tan,
     low=-1.2,
     high=1.2,
@@ -144,7 +138,7 @@ asin = unary(
     "Arc sine in radians; derivative 1 / sqrt(1 - x^2).",
     np.arcsin,
     lambda x: prim("atan2", x, prim("sqrt", (-x + 1) * (x + 1))),
-    lambda b, g, out, x: _safe(b, g, b.divide(1.0, _root(b, x))),
+    lambda b, g, out, x: b.multiply_no_nan(g, b.divide(1.0, _root(b, x))),
     formula=math.asin,
     low=-0.9,
     high=0.9,
@@ -155,7 +149,7 @@ acos = unary(
     "Arc cosine in radians; derivative -1 / sqrt(1 - x^2).",
     np.arccos,
     lambda x: prim("atan2", prim("sqrt", (-x + 1) * (x + 1)), x),
-    lambda b, g, out, x: _safe(b, g, b.divide(-1.0, _root(b, x))),
+    lambda b, g, out, x: b.multiply_no_nan(g, b.divide(-1.0, _root(b, x))),
     formula=math.acos,
     low=-0.9,
     high=0.9,
@@ -193,7 +187,7 @@ sinh = unary(
     "Hyperbolic sine; derivative cosh(x).",
     np.sinh,
     _sinh_body,
-    lambda b, g, out, x: _safe(b, g, b.cosh(x)),
+    lambda b, g, out, x: b.multiply_no_nan(g, b.cosh(x)),
     formula=math.sinh,
     tolerance=4,
 )
@@ -202,7 +196,7 @@ cosh = unary(
     "Hyperbolic cosine; derivative sinh(x).",
     np.cosh,
     lambda x: (prim("exp", x) + prim("exp", -x)) / 2,
-    lambda b, g, out, x: _safe(b, g, b.sinh(x)),
+    lambda b, g, out, x: b.multiply_no_nan(g, b.sinh(x)),
     formula=math.cosh,
     tolerance=4,
 )
@@ -220,8 +214,8 @@ acosh = unary(
     "Inverse hyperbolic cosine, x >= 1; derivative 1 / sqrt(x^2 - 1).",
     np.arccosh,
     _acosh_body,
-    lambda b, g, out, x: _safe(
-        b, g, b.divide(1.0, b.sqrt(b.multiply(b.subtract(x, 1.0), b.add(x, 1.0))))
+    lambda b, g, out, x: b.multiply_no_nan(
+        g, b.divide(1.0, b.sqrt(b.multiply(b.subtract(x, 1.0), b.add(x, 1.0))))
     ),
     formula=math.acosh,
     low=1.2,
@@ -233,7 +227,9 @@ atanh = unary(
     "Inverse hyperbolic tangent, |x| < 1; derivative 1 / (1 - x^2).",
     np.arctanh,
     lambda x: prim("log1p", x * 2 / (-x + 1)) / 2,
-    lambda b, g, out, x: _safe(b, g, b.divide(1.0, b.multiply(b.subtract(1.0, x), b.add(x, 1.0)))),
+    lambda b, g, out, x: b.multiply_no_nan(
+        g, b.divide(1.0, b.multiply(b.subtract(1.0, x), b.add(x, 1.0)))
+    ),
     formula=math.atanh,
     low=-0.9,
     high=0.9,

@@ -15,11 +15,6 @@ from dilim.ops.primitives import Expr, constant, prim, select
 NUMERIC, FLOATING = dtypes.NUMERIC, dtypes.FLOATING
 
 
-def _safe(b: Any, g: Any, local: Any) -> Any:
-    """``g * local``, but 0 where g is 0 and the local derivative is not finite."""
-    return b.multiply_no_nan(g, local)
-
-
 identity = unary(
     "identity",
     "The same numbers in memory of their own.",
@@ -78,7 +73,7 @@ sqrt = unary(
     "Square root, correctly rounded; NaN below 0. Derivative 1 / (2 sqrt(x)).",
     np.sqrt,
     lambda x: prim("sqrt", x),
-    lambda b, g, out, x: _safe(b, g, b.divide(0.5, out)),
+    lambda b, g, out, x: b.multiply_no_nan(g, b.divide(0.5, out)),
     formula=math.sqrt,
     low=0.2,
     high=4.0,
