@@ -1,6 +1,7 @@
 """Graphs print readably and read back the same."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -9,9 +10,12 @@ from hypothesis import strategies as st
 
 from dilim import dtypes
 from dilim.errors import GraphError
-from dilim.ir.graph import Graph, GraphBuilder, Value
-from dilim.ir.text import from_text, to_text
+from dilim.ir.graph import Graph, GraphBuilder, Site, Value, Variable
+from dilim.ir.text import digest, from_text, to_text
 from dilim.ir.types import Type
+from dilim.ir.verify import verify
+from dilim.ops.table import OPERATIONS
+from ir.programs import programs, same_run
 
 f32 = dtypes.float32
 EXAMPLE = """\
@@ -109,18 +113,25 @@ def test_a_broken_graph_can_still_be_printed():
 
 
 BROKEN = {
-    "": "expected 'graph",
-    "graph() {\n}": "expected 'graph",
+    "": r"line 1: expected 'graph\(",
+    "graph() {\n}": "line 2: expected 'return'",
+    "graph() {\n  return\n": "line 3: expected '}' and the end, received ''",
+    "graph() {\n  return\n}\n}": "expected '}' and the end",
     "graph(%x: float32) {\n  return\n}": r"line 1: expected '%name: dtype\[sizes\]'",
     "graph(%x: float16[]) {\n  return\n}": "line 1: dtype: expected one of",
     "graph(%x: bool[], %x: bool[]) {\n  return\n}": "line 1: .* with a new name",
+    "graph(%x: bool[]; %x: bool[]) {\n  return\n}": "line 1: .* with a new name",
     "graph() {\n  %1: bool[] = f(%2)\n  return\n}": "line 2: expected a value .* received '%2'",
     "graph() {\n  %1: bool[] = f\n  return\n}": "line 2: expected '%name: type = op",
     "graph() {\n  %1: bool[] = f[1]()\n  return\n}": "line 2: expected parameters",
     "graph() {\n  %1: bool[] = f[a=g()]()\n  return\n}": "line 2: expected parameters",
     "graph() {\n  %1: bool[] = f[a=quaternion]()\n  return\n}": "line 2: expected parameters",
-    "graph() {\n  %1: bool[] = f()\n  %1\n}": "line 3: expected 'return'",
+    "graph() {\n  %1: bool[] = f()\n  %1\n}": "line 3: expected '%name: type = op",
     "graph() {\n  return %1\n}": "line 2: expected a value",
+    "graph() {\n  f() {\n  return\n}": "line 3: expected '%name: type = op",
+    "graph() {\n  f() {\n  }\n  return\n}": "line 3: expected 'yield'",
+    "graph() {\n  f() {\n    yield\n  return\n}": "line 4: expected '}' or '} word",
+    "graph() {\n  f() {\n    %a: bool[] = g()\n    yield\n  }\n  return %a\n}": "line 6: .* '%a'",
 }
 
 
@@ -128,3 +139,101 @@ BROKEN = {
 def test_a_broken_text_is_refused_at_its_line(text):
     with pytest.raises(GraphError, match=BROKEN[text]):
         from_text(text)
+
+
+# --- structure ------------------------------------------------------------------------------
+
+STRUCTURE = """\
+graph(%n: int64[], %x: float32[3]; %w: float32[3], %5: bool[]) {
+  %4: bool[] = read(%5)
+  %6: float32[3], %7: int64[] = if(%4) {
+    %8: float32[3] = read(%w)
+    yield %8, %n
+  } else {
+    yield %x, %n
+  }
+  send[channel='a = b](%n) {'](%x, %6)
+  %9: float32[3], %10: bool[] = receive[channel='in']()
+  %z: float32[3], %y: float32[3] = loop(%7, %9, %x) (%i: int64[], %a: float32[3], %b: float32[3]) {
+    %14: float32[3] = loop(%i, %a) while (%15: int64[], %16: float32[3]) {
+      %17: bool[] = all[axis=(0,), keepdims=False](%10)
+      yield %17
+    } do (%18: int64[], %19: float32[3]) {
+      write(%w, %19)
+      yield %19
+    }
+    yield %b, %14
+  }
+  %20: float32[3] = fused(%z, %y) (%21: float32[3], %22: float32[3]) {
+    %23: float32[3] = add(%21, %22)
+    yield %23
+  }
+  loop(%n) (%24: int64[]) {
+    yield
+  }
+  return %20
+}"""
+
+
+def test_structure_reads_back():
+    graph = from_text(STRUCTURE)
+    again = to_text(graph)
+    assert to_text(from_text(again)) == again
+    assert digest(from_text(again)) == digest(graph)
+    assert [type(x) for x in graph.variables] == [Variable, Variable]
+    reading, branch, sending, receiving, loop, kernel, empty = graph.nodes
+    assert reading.inputs == (graph.variables[1],)
+    assert branch.regions[0].outputs == (branch.regions[0].nodes[0].results[0], graph.inputs[0])
+    assert branch.regions[1].outputs == (graph.inputs[1], graph.inputs[0])
+    assert (sending.results, sending.params) == ((), {"channel": "a = b](%n) {"})
+    assert [x.type.dtype for x in receiving.results] == [f32, dtypes.bool_]
+    (body,) = loop.regions
+    assert body.outputs == (body.inputs[2], body.nodes[0].results[0])
+    assert body.nodes[0].regions[1].nodes[0].inputs[0] is graph.variables[0]
+    assert kernel.regions[0].nodes[0].inputs == kernel.regions[0].inputs
+    assert empty.results == ()
+
+
+def test_the_layout_of_structure_is_as_documented():
+    lines = to_text(from_text(STRUCTURE)).splitlines()
+    wanted = STRUCTURE.splitlines()
+    assert [line[: len(line) - len(line.lstrip())] for line in lines] == [
+        line[: len(line) - len(line.lstrip())] for line in wanted
+    ]
+    assert lines[0] == wanted[0].replace("%5", "%3")
+    assert "  } else {" in lines
+    assert "  send[channel='a = b](%n) {'](%x, %5)" in lines
+
+
+@given(programs(fused=True, errors=True))
+def test_random_programs_read_back(program):
+    text = to_text(program.graph)
+    again = from_text(text)
+    verify(again, OPERATIONS)
+    assert to_text(again) == text
+    assert digest(again) == digest(program.graph)
+    same_run(program.on(again).run(), program.run())
+
+
+# --- fingerprints ---------------------------------------------------------------------------
+
+
+def two_terms(names=("", ""), swapped=False, site=None, value=0.0):
+    builder = GraphBuilder()
+    x, y = (builder.input(Type((), f32), name) for name in names)
+    term = builder.add("subtract", [y, x] if swapped else [x, y], {}, x.type, site)
+    number = builder.add("full", [], {"shape": (), "value": value, "dtype": f32}, x.type)
+    return builder.build([builder.add("add", [term, number], {}, x.type)])
+
+
+def test_a_digest_ignores_names_and_places():
+    plain = digest(two_terms())
+    assert re.fullmatch("[0-9a-f]{64}", plain)
+    assert digest(two_terms(("a", "b"))) == plain
+    assert digest(two_terms(("b", "7"), site=Site("x.py", 3))) == plain
+
+
+def test_a_digest_tells_meanings_apart():
+    graphs = [two_terms(), two_terms(swapped=True)]
+    graphs += [two_terms(value=value) for value in (-0.0, 0, False, 1.0, math.nan)]
+    assert len(set(map(digest, graphs))) == len(graphs)

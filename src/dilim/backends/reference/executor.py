@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from dilim import dtypes
-from dilim.backends.reference.interpreter import interpret
-from dilim.errors import ShapeError, UnsupportedError
-from dilim.ir.graph import Graph, Value
+from dilim.backends.reference.interpreter import CheckFailed, interpret
+from dilim.errors import GraphError, ShapeError, UnsupportedError
+from dilim.ir.graph import Graph, Node, Value
+from dilim.ir.places import at_place
+from dilim.ir.structure import FUSED, IF, LOOP, READ, RECEIVE, SEND, WRITE
 from dilim.ir.types import Type
 from dilim.ops.expansions import expanded
 from dilim.ops.opdef import OpDef
 from dilim.ops.table import OPERATIONS
 
+Arrays = list[np.ndarray]
 Evaluate = Callable[[OpDef, Sequence[np.ndarray], Mapping[str, Any]], Any]
 """How one operation is carried out on arrays: `by_reference`, `by_kernel` or `by_recipe`."""
+
+
+class Host(Protocol):
+    """The other side of the channels of a graph."""
+
+    def send(self, channel: str, arrays: Sequence[np.ndarray]) -> None:
+        """Take what the graph sends; the arrays are the host's to keep."""
+
+    def receive(self, channel: str) -> Sequence[np.ndarray]:
+        """Give what the graph receives, of the types of its ``receive`` node."""
 
 
 def by_reference(op: OpDef, arrays: Sequence[np.ndarray], params: Mapping[str, Any]) -> Any:
@@ -41,43 +54,143 @@ def by_recipe(op: OpDef, arrays: Sequence[np.ndarray], params: Mapping[str, Any]
     if op.recipe is None:
         raise UnsupportedError(f"{op.name}: it has no recipe to interpret")
     types = [Type(x.shape, dtypes.from_numpy(x.dtype)) for x in arrays]
-    return interpret(expanded(op.recipe(*types, **params)), arrays)
+    try:
+        return interpret(expanded(op.recipe(*types, **params)), arrays)
+    except CheckFailed as error:
+        if op.failure is None:
+            raise
+        raise op.failure(error.value, *types, **params) from None
 
 
 def execute(
-    graph: Graph, inputs: Sequence[np.ndarray], evaluate: Evaluate = by_reference
-) -> list[np.ndarray]:
+    graph: Graph,
+    inputs: Sequence[np.ndarray],
+    evaluate: Evaluate = by_reference,
+    *,
+    variables: Sequence[np.ndarray] = (),
+    host: Host | None = None,
+    safepoint: Callable[[], None] | None = None,
+) -> Arrays:
     """Run a graph.
 
     Args:
         graph: a well-formed graph.
         inputs: one array per input of the graph, of its shape and dtype.
         evaluate: how each operation is carried out.
+        variables: one array per variable of the graph; writes go into them at once, so that after
+            an error they hold exactly what was written before it.
+        host: the other side of ``send`` and ``receive``.
+        safepoint: called after each turn of each loop; may raise to stop the run.
 
     Returns:
         One new array per output.
 
     Raises:
-        ShapeError: an input is missing or of another type.
+        ShapeError: an input or a variable is missing or of another type.
+        GraphError: the graph has channels and there is no host, or the host gives other types.
+        IndexError, ...: an operation fails; where its place in the user's source is known, the
+            exception has a note that tells it (see `dilim.ir.places`).
     """
-    check_inputs(graph, inputs)
+    check_arrays("input", graph.inputs, inputs)
+    check_arrays("variable", graph.variables, variables)
     arrays: dict[Value, np.ndarray] = dict(zip(graph.inputs, inputs, strict=True))
+    arrays.update(zip(graph.variables, variables, strict=True))
     with np.errstate(all="ignore"):
+        results = _Run(graph, evaluate, host, safepoint).region(graph, arrays)
+    return [np.array(x, order="C") for x in results]
+
+
+class _Run:
+    """One run of a graph; ``arrays`` holds the value of everything made so far."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        evaluate: Evaluate,
+        host: Host | None,
+        safepoint: Callable[[], None] | None,
+    ) -> None:
+        self._sites = graph.sites
+        self._evaluate = evaluate
+        self._host = host
+        self._safepoint = safepoint
+
+    def region(self, graph: Graph, arrays: dict[Value, np.ndarray]) -> Arrays:
+        """Carry out the nodes; the outputs, which may share memory with other values."""
         for node in graph.nodes:
             operands = [arrays[value] for value in node.inputs]
-            (result,) = node.results
-            arrays[result] = np.asarray(evaluate(OPERATIONS[node.op], operands, node.params))
-    return [np.array(arrays[value], order="C") for value in graph.outputs]
+            results = self._node(node, operands, arrays)
+            arrays.update(zip(node.results, results, strict=True))
+        return [arrays[value] for value in graph.outputs]
+
+    def _node(self, node: Node, operands: Arrays, arrays: dict[Value, np.ndarray]) -> Arrays:
+        if node.op == READ:
+            return [np.array(operands[0])]
+        if node.op == WRITE:
+            operands[0][...] = operands[1]
+            return []
+        if node.op == IF:
+            return self.region(node.regions[0 if operands[0] else 1], dict(arrays))
+        if node.op == LOOP:
+            return self._loop(node, operands, arrays)
+        if node.op in (SEND, RECEIVE):
+            return self._meet(node, operands)
+        if node.op == FUSED:
+            (body,) = node.regions
+            return self.region(body, dict(zip(body.inputs, operands, strict=True)))
+        try:
+            return [np.asarray(self._evaluate(OPERATIONS[node.op], operands, node.params))]
+        except Exception as error:
+            at_place(error, node, self._sites)
+            raise
+
+    def _loop(self, node: Node, operands: Arrays, arrays: dict[Value, np.ndarray]) -> Arrays:
+        limit, *carried = operands
+        *condition, body = node.regions
+        for index in range(int(limit)):
+            given = [np.asarray(index, np.int64), *carried]
+            if condition:
+                (holds,) = self._turn(condition[0], given, arrays)
+                if not holds:
+                    break
+            carried = self._turn(body, given, arrays)
+            if self._safepoint is not None:
+                self._safepoint()
+        return carried
+
+    def _turn(self, region: Graph, given: Arrays, arrays: dict[Value, np.ndarray]) -> Arrays:
+        return self.region(region, arrays | dict(zip(region.inputs, given, strict=True)))
+
+    def _meet(self, node: Node, operands: Arrays) -> Arrays:
+        """A channel point: hand over, or take."""
+        channel = node.params["channel"]
+        if self._host is None:
+            raise GraphError(
+                f"{node.op}: the graph meets its host at channel {channel!r}, but none was given; "
+                "pass host=, an object with send(channel, arrays) and receive(channel)"
+            )
+        if node.op == SEND:
+            self._host.send(channel, [np.array(x, order="C") for x in operands])
+            return []
+        received = [np.array(x, order="C") for x in self._host.receive(channel)]
+        check_arrays(f"received from channel {channel!r}: value", node.results, received)
+        return received
 
 
-def check_inputs(graph: Graph, inputs: Sequence[np.ndarray]) -> None:
-    """Raise a ShapeError unless the arrays have the types of the graph's inputs."""
-    if len(inputs) != len(graph.inputs):
-        raise ShapeError(f"graph: expected {len(graph.inputs)} inputs, received {len(inputs)}")
-    for position, (value, array) in enumerate(zip(graph.inputs, inputs, strict=True)):
+def check_arrays(what: str, values: Sequence[Value], arrays: Sequence[np.ndarray]) -> None:
+    """Raise a ShapeError unless the arrays have the types of these values.
+
+    Args:
+        what: the role of one of them, for the message: ``"input"``.
+        values: values of a graph.
+        arrays: what stands for them.
+    """
+    if len(arrays) != len(values):
+        raise ShapeError(f"graph: expected {len(values)} {what}s, received {len(arrays)}")
+    for position, (value, array) in enumerate(zip(values, arrays, strict=True)):
         if array.shape != value.shape or array.dtype != value.dtype.numpy:
             name = f" {value.name!r}" if value.name else ""
             raise ShapeError(
-                f"graph: expected input {position}{name} of type {value.type}, received shape "
+                f"graph: expected {what} {position}{name} of type {value.type}, received shape "
                 f"{array.shape} and dtype {array.dtype}"
             )

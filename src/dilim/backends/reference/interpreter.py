@@ -5,6 +5,7 @@ It shares nothing with the references of the operations, so that each checks the
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,14 +13,44 @@ from typing import Any
 import numpy as np
 
 from dilim.ops.primitives import PRIMITIVES, Expr
-from dilim.ops.recipe import BLOCK, LANES, ArgReduce, Map, Recipe, Reduce, Scan, Scatter
+from dilim.ops.recipe import (
+    BLOCK,
+    LANES,
+    ArgReduce,
+    Blocks,
+    Map,
+    Pick,
+    Recipe,
+    Reduce,
+    Scan,
+    Scatter,
+    Sort,
+)
 from dilim.shapes import Shape
 
 Arrays = Sequence[np.ndarray]
 
 
+class CheckFailed(Exception):
+    """A `check` of a recipe did not hold.
+
+    Attributes:
+        number: of the check.
+        value: the first value, in row-major order, for which it did not hold.
+    """
+
+    def __init__(self, number: int, value: int) -> None:
+        super().__init__(f"check {number} failed for {value}")
+        self.number = number
+        self.value = value
+
+
 def interpret(recipe: Recipe, inputs: Arrays) -> np.ndarray:
-    """Run a recipe on NumPy inputs (Python numbers as 0-d arrays of the right dtype)."""
+    """Run a recipe on NumPy inputs (Python numbers as 0-d arrays of the right dtype).
+
+    Raises:
+        CheckFailed: a check of the recipe does not hold.
+    """
     with np.errstate(all="ignore"):
         return _FORMS[type(recipe)](recipe, inputs)
 
@@ -28,11 +59,19 @@ def interpret(recipe: Recipe, inputs: Arrays) -> np.ndarray:
 
 
 def evaluate(expr: Expr, inputs: Arrays, indices: Arrays, memo: dict[int, Any]) -> Any:
-    """The value of ``expr`` for arrays of loop indices; shared parts are computed once."""
-    key = id(expr)
+    """The value of ``expr`` for arrays of loop indices; shared parts are computed once.
+
+    Results of reductions that it refers to must be in ``memo`` under their `reduced_key`.
+    """
+    key = reduced_key(expr.value) if expr.op == "reduced" else id(expr)
     if key not in memo:
         memo[key] = _evaluate(expr, inputs, indices, memo)
     return memo[key]
+
+
+def reduced_key(number: int) -> int:
+    """Where `evaluate` finds the result of a reduction: below zero, where no object lives."""
+    return -1 - number
 
 
 def _evaluate(expr: Expr, inputs: Arrays, indices: Arrays, memo: dict[int, Any]) -> Any:
@@ -43,6 +82,8 @@ def _evaluate(expr: Expr, inputs: Arrays, indices: Arrays, memo: dict[int, Any])
     operands = [evaluate(arg, inputs, indices, memo) for arg in expr.args]
     if expr.op == "load":
         return _load(expr, inputs[expr.value], operands)
+    if expr.op == "check":
+        return _check(expr.value, *operands)
     if expr.op == "cast":
         return np.asarray(operands[0]).astype(expr.dtype.numpy)
     if expr.op == "bitcast":
@@ -54,6 +95,13 @@ def _evaluate(expr: Expr, inputs: Arrays, indices: Arrays, memo: dict[int, Any])
             f"{[str(np.asarray(x).dtype) for x in operands]}"
         )
     return result
+
+
+def _check(number: int, ok: Any, value: Any) -> Any:
+    bad, values = np.broadcast_arrays(np.logical_not(ok), value)
+    if bad.any():
+        raise CheckFailed(number, int(values[bad].flat[0]))
+    return value
 
 
 def _load(expr: Expr, array: np.ndarray, operands: list[Any]) -> Any:
@@ -156,7 +204,9 @@ def _scatter(recipe: Scatter, inputs: Arrays) -> np.ndarray:
         out = np.zeros(recipe.shape, dtype)
     else:
         out = np.array(inputs[recipe.base])
-    combine = PRIMITIVES[recipe.combine].compute
+    combine: Callable[..., Any] = lambda old, new: new  # noqa: E731
+    if recipe.combine:
+        combine = PRIMITIVES[recipe.combine].compute
     for position in np.ndindex(recipe.space):
         indices = [np.asarray(i, np.int64) for i in position]
         memo: dict[int, Any] = {}
@@ -174,10 +224,51 @@ def _scan(recipe: Scan, inputs: Arrays) -> np.ndarray:
     return out
 
 
+def _blocks(recipe: Blocks, inputs: Arrays) -> np.ndarray:
+    dtype = recipe.body.dtype.numpy
+    count, size = math.prod(recipe.space), len(recipe.parts)
+    blocks = -(-count // size)
+    memo: dict[int, Any] = {}
+    out = np.empty((blocks, size), dtype)
+    for number, part in enumerate(recipe.parts):
+        out[:, number] = evaluate(part, inputs, _grid((blocks,)), memo)
+    return out.reshape(-1)[:count].reshape(recipe.space)
+
+
+def _sort(recipe: Sort, inputs: Arrays) -> np.ndarray:
+    keys = _map(Map(recipe.space, recipe.body), inputs)
+    rows = np.moveaxis(keys, recipe.axis, -1)
+    out = np.empty(rows.shape, np.int64)
+    for place in np.ndindex(rows.shape[:-1]):
+        row = rows[place].tolist()
+        out[place] = sorted(range(len(row)), key=row.__getitem__)
+    return np.ascontiguousarray(np.moveaxis(out, -1, recipe.axis))
+
+
+def _pick(recipe: Pick, inputs: Arrays) -> np.ndarray:
+    grid = _grid(recipe.space)
+    steps = [np.asarray(k, np.int64) for k in range(recipe.count)]
+
+    def at(expr: Expr, memo: dict[int, Any], *inner: np.ndarray) -> np.ndarray:
+        indices = [*grid, *inner]
+        return _spread(evaluate(expr, inputs, indices, memo), recipe.space, expr)
+
+    top = functools.reduce(np.maximum, [at(recipe.score, {}, k) for k in steps])
+    sums: list[np.ndarray] = []
+    for k in steps:
+        weight = at(recipe.body, {reduced_key(0): top}, k)
+        sums.append(sums[-1] + weight if sums else weight)
+    limit = at(recipe.fraction, {reduced_key(0): top}) * sums[-1]
+    return np.asarray(sum(np.asarray(total <= limit, np.int64) for total in sums), np.int64)
+
+
 _FORMS: dict[type[Any], Callable[[Any, Arrays], np.ndarray]] = {
     Map: _map,
+    Blocks: _blocks,
     Reduce: _reduce,
     ArgReduce: _arg_reduce,
     Scatter: _scatter,
     Scan: _scan,
+    Sort: _sort,
+    Pick: _pick,
 }

@@ -1,0 +1,94 @@
+"""The structural operations: state, control flow, channels and fused kernels.
+
+``read(variable) -> value``
+    The contents of a variable at this point of the program.
+``write(variable, value)``
+    Replace the contents. No result.
+``if(condition) {then} {else} -> results``
+    ``condition`` is a bool of shape (). Both regions have no inputs and outputs of the same types.
+``loop(limit, *carried) {body} -> results``, ``loop(limit, *carried) {condition} {body} -> results``
+    ``limit`` is an int64 of shape (). Regions take ``(index, *carried)``, index being an int64 of
+    shape () that counts from 0. While ``index < limit`` and the condition (one bool of shape ())
+    holds, the body gives the next carried values, of the same types. The results are the last ones.
+``send[channel=name](*values)``
+    Hand values to the host. No result. A channel point.
+``receive[channel=name]() -> results``
+    Take values from the host. A channel point.
+``fused(*inputs) {body} -> results``
+    One kernel. The region has one input per input, operations of the table only, and gives the
+    results; what lies between is never stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from dilim.ir.graph import Graph, Node, Value, Variable
+
+READ: Final = "read"
+WRITE: Final = "write"
+IF: Final = "if"
+LOOP: Final = "loop"
+SEND: Final = "send"
+RECEIVE: Final = "receive"
+FUSED: Final = "fused"
+
+STRUCTURAL: Final = frozenset({READ, WRITE, IF, LOOP, SEND, RECEIVE, FUSED})
+"""Names that are no operations of the table."""
+CONTROL: Final = frozenset({IF, LOOP})
+CHANNELS: Final = frozenset({SEND, RECEIVE})
+EFFECTS: Final = frozenset({WRITE, SEND, RECEIVE})
+"""Operations that must stay, once each and in order, whether or not a result is used."""
+
+
+def walk(graph: Graph) -> Iterator[Node]:
+    """All nodes of a graph, each before those of its regions."""
+    for node in graph.nodes:
+        yield node
+        for region in node.regions:
+            yield from walk(region)
+
+
+def any_node(graph: Graph, test: Callable[[Node], bool]) -> bool:
+    """Whether some node, in regions too, passes a test."""
+    return any(test(node) for node in walk(graph))
+
+
+def has_effect(node: Node) -> bool:
+    """Whether a node, or one in its regions, writes, sends or receives."""
+    return node.op in EFFECTS or any(
+        any_node(region, lambda inner: inner.op in EFFECTS) for region in node.regions
+    )
+
+
+def written(node: Node) -> set[Value]:
+    """The variables that a node, or one in its regions, writes."""
+    found = {node.inputs[0]} if node.op == WRITE else set()
+    for region in node.regions:
+        found |= {inner.inputs[0] for inner in walk(region) if inner.op == WRITE}
+    return found
+
+
+def free_values(node: Node) -> list[Value]:
+    """The values from outside that a node uses, its regions included, in order of first use."""
+    found: dict[Value, None] = dict.fromkeys(node.inputs)
+    for region in node.regions:
+        found.update(dict.fromkeys(captured(region)))
+    return list(found)
+
+
+def captured(region: Graph) -> list[Value]:
+    """The values (and variables) that a region uses and does not make."""
+    made: set[Value] = set(region.inputs)
+    used: dict[Value, None] = {}
+    for node in region.nodes:
+        used.update((value, None) for value in free_values(node) if value not in made)
+        made.update(node.results)
+    used.update((value, None) for value in region.outputs if value not in made)
+    return list(used)
+
+
+def is_variable(value: Value) -> bool:
+    """Whether a value is a `Variable`."""
+    return isinstance(value, Variable)
