@@ -9,10 +9,8 @@ import pytest
 from dilim import dtypes
 from dilim.backends.reference.interpreter import interpret
 from dilim.ir.types import Type
-from dilim.ops.expansions import EXPANSIONS, expanded
-from dilim.ops.expansions_sigmoid import ERF, TANH_SERIES_END
-from dilim.ops.primitives import Expr
-from dilim.ops.recipe import Map
+from dilim.ops.expansions import expanded
+from dilim.ops.expansions_sigmoid import ERF
 from dilim.ops.table import OPERATIONS
 
 NAMES = ("tanh", "sigmoid", "erf")
@@ -38,7 +36,7 @@ def arguments(name, dtype, count):
     rng = np.random.default_rng(5)
     end = ENDS[dtype][name] * 1.02
     smallest = np.log2(np.finfo(dtype).tiny)
-    places = np.array([TANH_SERIES_END, 0.7, 1.0, ERF[dtypes.float32].highest, 6.0, np.log(2)])
+    places = np.array([0.26, 0.607, 0.7, 1.0, ERF[dtypes.float32].highest, 6.0, np.log(2)])
     x = np.concatenate(
         [
             rng.uniform(-end, end, count),
@@ -158,16 +156,3 @@ def test_a_denormal_result_of_sigmoid():
 @pytest.mark.parametrize("name", NAMES)
 def test_nan_stays_nan(name, dtype):
     assert np.isnan(own(name, np.array([np.nan, -np.nan], dtype))).all()
-
-
-def nodes(expr):
-    return [expr, *(node for arg in expr.args for node in nodes(arg))]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_only_exact_primitives_of_the_same_size_remain_and_the_argument_is_shared(name):
-    x = Expr("load", (), dtypes.float32, 0)
-    found = nodes(expanded(Map((), Expr(name, (x,), x.dtype))).body)
-    assert not {node.op for node in found} & {*EXPANSIONS, "cast"}
-    assert {node.dtype.name for node in found} == {"float32", "int32", "bool"}
-    assert {id(node) for node in found if node.op == "load"} == {id(x)}

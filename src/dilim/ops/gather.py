@@ -1,4 +1,4 @@
-"""Reading and adding at computed positions, and scans.
+"""Reading, adding and replacing at computed positions.
 
 Positions are int64; negative ones count from the end; others are an IndexError.
 """
@@ -6,6 +6,7 @@ Positions are int64; negative ones count from the end; others are an IndexError.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,9 +17,9 @@ from dilim.dtypes import DType
 from dilim.errors import ShapeError
 from dilim.ir.types import Type, Typed
 from dilim.ops.build import draw, require, require_axes
-from dilim.ops.opdef import OpDef, Sample
-from dilim.ops.primitives import Expr, cast, load, loop_index, select
-from dilim.ops.recipe import Map, Scan, Scatter, loop_indices
+from dilim.ops.opdef import InferRule, OpDef, Sample
+from dilim.ops.primitives import Expr, cast, check, load, loop_index, select
+from dilim.ops.recipe import Map, RecipeRule, Scatter, loop_indices
 from dilim.shapes import Shape
 
 
@@ -27,9 +28,28 @@ def _positions(operation: str, indices: Typed) -> None:
 
 
 def _wrapped(index: Expr, size: int) -> Expr:
-    """A position with negative values counted from the end."""
+    """A position, checked, with negative values counted from the end."""
+    if index.dtype is dtypes.uint64:  # tested before half of them would become negative
+        return cast(check(index < size, index), dtypes.INDEX)
     index = cast(index, dtypes.INDEX)
+    index = check((index >= -size) & (index < size), index)
     return select(index < 0, index + size, index)
+
+
+def _out_of_range(operation: str, position: int, size: int) -> IndexError:
+    return IndexError(
+        f"{operation}: position {position} is out of range for an axis of size {size}"
+    )
+
+
+def _failure(operation: str) -> Callable[..., Exception]:
+    """`OpDef.failure` of operations that take positions along ``axis`` as their second input."""
+
+    def failure(value: int, x: Typed, indices: Typed, *rest: Typed, axis: int) -> Exception:
+        position = value % 2**64 if indices.dtype is dtypes.uint64 else value
+        return _out_of_range(operation, position, x.shape[axis])
+
+    return failure
 
 
 def checked(operation: str, indices: np.ndarray, size: int) -> np.ndarray:
@@ -40,10 +60,7 @@ def checked(operation: str, indices: np.ndarray, size: int) -> np.ndarray:
     """
     bad = (indices < -size) | (indices >= size)
     if bad.any():
-        raise IndexError(
-            f"{operation}: position {int(indices[bad].flat[0])} is out of range for an axis of "
-            f"size {size}"
-        )
+        raise _out_of_range(operation, int(indices[bad].flat[0]), size)
     indices = indices.astype(np.int64, copy=False)
     return np.where(indices < 0, indices + size, indices)
 
@@ -84,10 +101,14 @@ def _along_kernel(x: np.ndarray, indices: np.ndarray, *, axis: int) -> np.ndarra
 # --- whole slices along one axis ------------------------------------------------------------
 
 
+def _take_shape(x: Any, indices: Any, axis: int) -> Shape:
+    return (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+
+
 def _take_infer(x: Typed, indices: Typed, *, axis: int) -> tuple[Shape, DType]:
     _positions("take", indices)
     require_axes("take", (axis,), len(x.shape))
-    return (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype
+    return _take_shape(x, indices, axis), x.dtype
 
 
 def _take_recipe(x: Type, indices: Type, *, axis: int) -> Map:
@@ -131,17 +152,23 @@ take = OpDef(
         None,
     ),
     recipe=_take_recipe,
+    failure=_failure("take"),
 )
 
 
-def _index_add_infer(x: Typed, indices: Typed, value: Typed, *, axis: int) -> tuple[Shape, DType]:
-    wanted, _ = _take_infer(x, indices, axis=axis)
-    if value.shape != wanted or value.dtype is not x.dtype:
-        raise ShapeError(
-            f"index_add: expected a value of type {Type(wanted, x.dtype)}, received "
-            f"{Type(value.shape, value.dtype)}"
-        )
-    return x.shape, x.dtype
+def _index_write_infer(operation: str) -> InferRule:
+    def infer(x: Typed, indices: Typed, value: Typed, *, axis: int) -> tuple[Shape, DType]:
+        _positions(operation, indices)
+        require_axes(operation, (axis,), len(x.shape))
+        wanted = _take_shape(x, indices, axis)
+        if value.shape != wanted or value.dtype is not x.dtype:
+            raise ShapeError(
+                f"{operation}: expected a value of type {Type(wanted, x.dtype)}, received "
+                f"{Type(value.shape, value.dtype)}"
+            )
+        return x.shape, x.dtype
+
+    return infer
 
 
 def _index_add_reference(
@@ -154,39 +181,97 @@ def _index_add_reference(
     return out
 
 
-def _index_add_recipe(x: Type, indices: Type, value: Type, *, axis: int) -> Scatter:
-    inner = len(indices.shape)
-    where = load(1, indices.dtype, *loop_indices(inner, axis))
-    before, after = loop_indices(axis), loop_indices(len(x.shape) - axis - 1, axis + inner)
-    body = load(2, value.dtype, *loop_indices(len(value.shape)))
-    target = (*before, _wrapped(where, x.shape[axis]), *after)
-    return Scatter(value.shape, target, body, "add", base=0, shape=x.shape)
+def _index_write_recipe(combine: str | None) -> RecipeRule:
+    def recipe(x: Type, indices: Type, value: Type, *, axis: int) -> Scatter:
+        inner = len(indices.shape)
+        where = load(1, indices.dtype, *loop_indices(inner, axis))
+        before, after = loop_indices(axis), loop_indices(len(x.shape) - axis - 1, axis + inner)
+        body = load(2, value.dtype, *loop_indices(len(value.shape)))
+        target = (*before, _wrapped(where, x.shape[axis]), *after)
+        return Scatter(value.shape, target, body, combine, base=0, shape=x.shape)
+
+    return recipe
 
 
-def _index_add_samples(rng: np.random.Generator, dtype: DType) -> Iterator[Sample]:
+def _index_write_samples(rng: np.random.Generator, dtype: DType) -> Iterator[Sample]:
     for sample in _take_samples(rng, dtype):
         x, indices = sample.inputs
-        value = draw(rng, _take_infer_shape(x, indices, sample.params["axis"]), dtype)
+        value = draw(rng, _take_shape(x, indices, sample.params["axis"]), dtype)
         yield Sample((x, indices, value), sample.params)
-
-
-def _take_infer_shape(x: np.ndarray, indices: np.ndarray, axis: int) -> Shape:
-    return (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
 
 
 index_add = OpDef(
     name="index_add",
     doc="x with value added at integer positions along axis; repeats add up, in order.",
-    infer=_index_add_infer,
+    infer=_index_write_infer("index_add"),
     reference=_index_add_reference,
-    samples=_index_add_samples,
+    samples=_index_write_samples,
     sample_dtypes=dtypes.NUMERIC,
     derivative=(
         lambda b, g, out, x, indices, value, *, axis: g,
         None,
         lambda b, g, out, x, indices, value, *, axis: b.take(g, indices, axis=axis),
     ),
-    recipe=_index_add_recipe,
+    recipe=_index_write_recipe("add"),
+    failure=_failure("index_add"),
+)
+
+
+def _index_update_reference(
+    x: np.ndarray, indices: np.ndarray, value: np.ndarray, *, axis: int
+) -> np.ndarray:
+    out = np.array(x)
+    where = checked("index_update", indices, x.shape[axis])
+    out[(slice(None),) * axis + (where,)] = value  # NumPy writes in order
+    return out
+
+
+def _index_update_kernel(
+    x: np.ndarray, indices: np.ndarray, value: np.ndarray, *, axis: int
+) -> np.ndarray:
+    """As `_take_kernel`."""
+    if indices.dtype != np.uint64:
+        out = np.array(x)
+        try:
+            out[(slice(None),) * axis + (indices,)] = value
+        except IndexError:
+            pass
+        else:
+            return out
+    return _index_update_reference(x, indices, value, axis=axis)
+
+
+def _kept_rule(b: Any, g: Any, out: Any, x: Any, indices: Any, value: Any, *, axis: int) -> Any:
+    nothing = b.full(shape=value.shape, value=0.0, dtype=value.dtype)
+    return b.index_update(g, indices, nothing, axis=axis)
+
+
+def _written_rule(b: Any, g: Any, out: Any, x: Any, indices: Any, value: Any, *, axis: int) -> Any:
+    """Only the last of the values that go to one position has a gradient."""
+    gradient = b.take(g, indices, axis=axis)
+    shape, count = indices.shape, math.prod(indices.shape)
+    if count < 2:
+        return gradient
+    ones = b.full(shape=(count,), value=1, dtype=dtypes.INDEX)
+    order = b.reshape(b.cumulative_sum(ones, axis=0), shape=shape)
+    nobody = b.full(shape=(x.shape[axis],), value=0, dtype=dtypes.INDEX)
+    last = b.index_update(nobody, indices, order, axis=0)
+    stays = b.equal(b.take(last, indices, axis=0), order)
+    aligned = b.reshape(stays, shape=(*shape, *(1,) * (len(x.shape) - axis - 1)))
+    return b.where(aligned, gradient, 0.0)
+
+
+index_update = OpDef(
+    name="index_update",
+    doc="x with slices replaced by value at integer positions along axis; the last one stays.",
+    infer=_index_write_infer("index_update"),
+    reference=_index_update_reference,
+    kernel=_index_update_kernel,
+    samples=_index_write_samples,
+    sample_dtypes=dtypes.ALL,
+    derivative=(_kept_rule, None, _written_rule),
+    recipe=_index_write_recipe(None),
+    failure=_failure("index_update"),
 )
 
 # --- one element per position ---------------------------------------------------------------
@@ -239,6 +324,7 @@ take_along_axis = OpDef(
         None,
     ),
     recipe=_along_recipe,
+    failure=_failure("take_along_axis"),
 )
 
 
@@ -304,80 +390,7 @@ add_along_axis = OpDef(
         lambda b, g, out, x, indices, value, *, axis: b.take_along_axis(g, indices, axis=axis),
     ),
     recipe=_add_along_recipe,
+    failure=_failure("add_along_axis"),
 )
 
-# --- scans ----------------------------------------------------------------------------------
-
-
-def _scan_samples(rng: np.random.Generator, dtype: DType) -> Iterator[Sample]:
-    for shape, axis in (((5,), 0), ((3, 4), 0), ((3, 4), 1), ((2, 0), 1), ((1,), 0)):
-        yield Sample((draw(rng, shape, dtype, 0.2),), {"axis": axis})
-    yield Sample((draw(rng, (4, 6), dtype, 0.2).T[::2],), {"axis": 1})
-
-
-def _scan(name: str, doc: str, ufunc: np.ufunc, primitive: str, rule: Callable[..., Any]) -> OpDef:
-    def infer(x: Typed, *, axis: int) -> tuple[Shape, DType]:
-        require(name, x, dtypes.NUMERIC, "numeric")
-        if not x.shape:
-            raise ShapeError(f"{name}: expected at least one dimension, received shape ()")
-        require_axes(name, (axis,), len(x.shape))
-        return x.shape, x.dtype
-
-    def formula(x: np.ndarray, axis: int) -> np.ndarray:
-        rows = np.moveaxis(x, axis, 0)
-        results = [ufunc.reduce(rows[: i + 1], axis=0) for i in range(len(rows))]
-        return np.moveaxis(np.array(results).reshape(rows.shape), 0, axis)
-
-    return OpDef(
-        name=name,
-        doc=doc,
-        infer=infer,
-        reference=lambda x, *, axis: ufunc.accumulate(x, axis=axis, dtype=x.dtype),
-        samples=_scan_samples,
-        sample_dtypes=dtypes.NUMERIC,
-        derivative=(rule,),
-        recipe=lambda x, *, axis: Scan(
-            x.shape, axis, load(0, x.dtype, *loop_indices(len(x.shape))), primitive
-        ),
-        formula=formula,
-    )
-
-
-def _cumulative_sum_rule(b: Any, g: Any, out: Any, x: Any, *, axis: int) -> Any:
-    return b.flip(b.cumulative_sum(b.flip(g, axis=(axis,)), axis=axis), axis=(axis,))
-
-
-def _cumulative_prod_rule(b: Any, g: Any, out: Any, x: Any, *, axis: int) -> Any:
-    """Without division, so that zeros are right; takes size**2 memory along the axis.
-
-    Row k holds the cumulative products of x with element k replaced by 1; from position k on they
-    are the derivatives of the outputs with respect to x[k].
-    """
-    rank, size = len(x.shape), x.shape[axis]
-    order = (*(a for a in range(rank) if a != axis), axis)
-    lead = tuple(x.shape[a] for a in order[:-1])
-    rows = b.expand(
-        b.reshape(b.permute(x, order=order), shape=(*lead, 1, size)), shape=(*lead, size, size)
-    )
-    one = b.full(shape=(size, size), value=1.0, dtype=x.dtype)
-    column = b.cumulative_sum(one, axis=1)
-    row = b.permute(column, order=(1, 0))
-    products = b.cumulative_prod(b.where(b.equal(row, column), 1.0, rows), axis=rank)
-    reached = b.where(b.greater_equal(column, row), products, 0.0)
-    upstream = b.reshape(b.permute(g, order=order), shape=(*lead, 1, size))
-    total = b.sum(b.multiply(reached, upstream), axis=(rank,), keepdims=False)
-    return b.permute(total, order=tuple(order.index(a) for a in range(rank)))
-
-
-cumulative_sum = _scan(
-    "cumulative_sum", "Running sums along axis, in order.", np.add, "add", _cumulative_sum_rule
-)
-cumulative_prod = _scan(
-    "cumulative_prod",
-    "Running products along axis, in order; the derivative takes size**2 memory along it.",
-    np.multiply,
-    "multiply",
-    _cumulative_prod_rule,
-)
-
-OPS = (take, index_add, take_along_axis, add_along_axis, cumulative_sum, cumulative_prod)
+OPS = (take, index_add, index_update, take_along_axis, add_along_axis)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from dilim.ops.build import draw, require_axes
 from dilim.ops.movement import SLICE_SAMPLES, Slices, numpy_slices, require_inside
 from dilim.ops.opdef import OpDef, Sample
 from dilim.ops.primitives import Expr, cast, constant, load, loop_index, prim, select
-from dilim.ops.recipe import Map, loop_indices
+from dilim.ops.recipe import Map, Scatter, loop_indices
 from dilim.shapes import Shape
 
 ANY = dtypes.ALL
@@ -88,6 +89,21 @@ slice_update = OpDef(
     recipe=_slice_update_recipe,
 )
 
+
+def _slice_write_recipe(x: Type, value: Type, *, index: Slices) -> Scatter:
+    space = value.shape
+    target = tuple(loop_index(a) * step + start for a, (start, _, step) in enumerate(index))
+    body = load(1, value.dtype, *loop_indices(len(space)))
+    return Scatter(space, target, body, None, base=0, shape=x.shape)
+
+
+slice_write = replace(
+    slice_update,
+    name="slice_write",
+    doc="`slice_update` for memory that is written in place: only the slice is touched.",
+    recipe=_slice_write_recipe,
+)
+
 # --- joining --------------------------------------------------------------------------------
 
 
@@ -156,5 +172,5 @@ concat = OpDef(
 )
 
 OPS = (
-    slice_update, concat,
+    slice_update, slice_write, concat,
 )  # fmt: skip

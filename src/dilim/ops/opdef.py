@@ -69,6 +69,8 @@ class OpDef:
         kernel: what eager execution on the CPU calls; by default the reference. A kernel may
             round differently (BLAS), never mean something else.
         is_view: the result shares the input's memory when it can.
+        failure: ``failure(value, *types, **params) -> Exception``: what a recipe's check that fails
+            at ``value`` (64 bits, signed) means; for operations whose recipe has a `check`.
         tolerance: allowed difference in units in the last place between recipe and reference.
         eager: the function that eager execution on the CPU calls: kernel or reference.
     """
@@ -86,6 +88,7 @@ class OpDef:
     kernel: Kernel | None = None
     variadic: bool = False
     is_view: bool = False
+    failure: Callable[..., Exception] | None = None
     tolerance: int = 0
     eager: Kernel = field(init=False)
 

@@ -40,8 +40,8 @@ STATE_SIZE: Final = 6
 ROUNDS: Final = 10
 MULTIPLIERS: Final = (0xD2511F53, 0xCD9E8D57)
 KEY_STEPS: Final = (0x9E3779B9, 0xBB67AE85)
-
 MASK: Final = 2**32 - 1
+_FLOAT_NAMES: Final[dict[Any, str]] = {np.dtype(name): name for name in ("float32", "float64")}
 _BLOCKS_IN_PYTHON: Final = 8  # below, Python's integers are faster than small arrays
 _BLOCKS_AT_ONCE: Final = 2**14  # temporaries of one chunk stay in the second-level cache
 
@@ -135,9 +135,12 @@ def advance(state: Words, words: int) -> Words:
     _check_state("advance", state)
     if words < 0:
         raise ValueError(f"advance: expected words >= 0, got {words}")
-    counter = _counter(state) + -(-int(words) // 4)
     moved = state.copy()
-    moved[2:] = [counter >> shift & MASK for shift in (0, 32, 64, 96)]
+    blocks = -(-int(words) // 4)
+    if int(state[2]) + blocks <= MASK:
+        moved[2] += blocks
+    else:
+        moved[2:] = _parts(_counter(state) + blocks)
     return moved
 
 
@@ -177,17 +180,13 @@ def draw_words(kind: Kind, count: int, dtype: npt.DTypeLike = np.float32) -> int
     bits         count                    count
     uniform      count                    2 count
     normal       2 ceil(count / 2)        4 ceil(count / 2)
-    integers     2 count                  2 count
-    permutation  2 count                  2 count
+    others       2 count                  2 count
     ===========  =======================  =======================
 
     Args:
         kind: the drawing function, "bits" for `random_bits`.
         count: the number of elements.
-        dtype: float32 or float64; matters for uniform and normal only.
-
-    Raises:
-        DtypeError: uniform or normal of another dtype.
+        dtype: float32 or float64; matters for uniform and normal only (else a DtypeError).
     """
     if kind in ("bits", "integers", "permutation"):
         return count if kind == "bits" else 2 * count
@@ -210,13 +209,11 @@ def random_bits(state: Words, shape: Shape) -> Words:
     count = math.prod(sizes)
     blocks = -(-count // 4)
     counter = _counter(state)
-    words = np.empty((blocks, 4), np.uint32)
     if blocks <= _BLOCKS_IN_PYTHON:
-        for block in range(blocks):
-            value = (counter + block) % 2**128
-            parts = (value & MASK, value >> 32 & MASK, value >> 64 & MASK, value >> 96)
-            words[block] = _rounds(*parts, state[:2])
-        return words.reshape(-1)[:count].reshape(sizes)
+        each = (_rounds(*_parts(counter + block), state[:2]) for block in range(blocks))
+        known = [word for block in each for word in block]
+        return np.array(known[:count], np.uint32).reshape(sizes)
+    words = np.empty((blocks, 4), np.uint32)
     for start in range(0, blocks, _BLOCKS_AT_ONCE):
         stop = min(start + _BLOCKS_AT_ONCE, blocks)
         counters = _count_up(counter + start, stop - start)
@@ -236,6 +233,11 @@ def _count_up(first: int, blocks: int) -> tuple[Words64, Words64, Words64, Words
 
 def _counter(state: Words) -> int:
     return sum(int(word) << 32 * i for i, word in enumerate(state[2:]))
+
+
+def _parts(counter: int) -> tuple[int, int, int, int]:
+    """The words of a counter, mod 2**128."""
+    return counter & MASK, counter >> 32 & MASK, counter >> 64 & MASK, counter >> 96 & MASK
 
 
 def _words64(state: Words, count: int) -> Words64:
@@ -376,9 +378,6 @@ def _numerators(state: Words, count: int, constants: box_muller.Constants) -> np
     return _words64(state, count) >> 11
 
 
-# ----- checks -------------------------------------------------------------------------------------
-
-
 def _check_state(operation: str, state: Words) -> None:
     if state.dtype != np.uint32:
         raise DtypeError(f"{operation}: a random state must be uint32, got {state.dtype}")
@@ -387,9 +386,9 @@ def _check_state(operation: str, state: Words) -> None:
 
 
 def _float_name(operation: str, dtype: npt.DTypeLike) -> str:
-    name = np.dtype(dtype).name
-    if name not in ("float32", "float64"):
-        raise DtypeError(f"{operation}: expected float32 or float64, got {name}")
+    name = _FLOAT_NAMES.get(np.dtype(dtype))
+    if name is None:
+        raise DtypeError(f"{operation}: expected float32 or float64, got {np.dtype(dtype).name}")
     return name
 
 

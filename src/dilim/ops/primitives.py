@@ -77,8 +77,8 @@ PRIMITIVES: Final[dict[str, Primitive]] = {
     "shift_left": Primitive(2, np.left_shift),
     "shift_right": Primitive(2, np.right_shift),
 }
-"""Name of each primitive -> its meaning. ``bitcast``, ``cast``, ``constant``, ``index`` and
-``load`` are expression nodes of their own."""
+"""Name of each primitive -> its meaning. ``bitcast``, ``cast``, ``check``, ``constant``, ``index``
+and ``load`` are expression nodes of their own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +89,8 @@ class Expr:
         op: a key of `PRIMITIVES`, or ``"constant"`` (``value`` is the number), ``"index"``
             (``value`` is the number of the loop axis), ``"load"`` (``value`` is the number of the
             input, ``args`` its index expressions, preceded by a guard when ``guarded``),
-            ``"cast"``, ``"bitcast"``.
+            ``"cast"``, ``"bitcast"``, ``"check"`` (see `check`; ``value`` is the number of the
+            message), ``"reduced"`` (``value`` is the number of a reduction of the same loop nest).
         args: the operands.
         dtype: dtype of the result.
         value: payload of leaves.
@@ -196,3 +197,12 @@ def select(condition: Expr, yes: Expr | float, no: Expr | float) -> Expr:
     """``yes`` where the condition holds, else ``no``."""
     dtype = next(arg.dtype for arg in (yes, no) if isinstance(arg, Expr))
     return Expr("select", (condition, constant(yes, dtype), constant(no, dtype)), dtype)
+
+
+def check(ok: Expr, value: Expr, number: int = 0) -> Expr:
+    """``value``, an integer; where ``ok`` is false the run fails and tells the first such value.
+
+    ``number`` says which check of a kernel it is; a recipe has one at most, number 0, described by
+    `OpDef.failure`.
+    """
+    return Expr("check", (ok, value), value.dtype, number)

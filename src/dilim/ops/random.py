@@ -11,14 +11,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from dilim import dtypes
+from dilim import dtypes, shapes
 from dilim.dtypes import DType
-from dilim.errors import DtypeError, ShapeError
-from dilim.ir.types import Type, Typed
-from dilim.ops import philox
+from dilim.errors import DtypeError, NonFiniteError, ShapeError
+from dilim.ir.types import Typed
+from dilim.ops import philox, random_recipes
+from dilim.ops.build import draw, require, require_axes
 from dilim.ops.opdef import OpDef, Sample
-from dilim.ops.primitives import Expr, cast, constant, load, select
-from dilim.ops.recipe import Map, flat_index, loop_indices
 from dilim.shapes import Shape
 
 UINT32: Final = (dtypes.uint32,)
@@ -49,46 +48,9 @@ def _samples(params: list[dict[str, Any]]) -> Callable[..., Iterator[Sample]]:
     return samples
 
 
-# --- the words, as a recipe -----------------------------------------------------------------
+# --- draws ---------------------------------------------------------------------------------
 
 _SHAPES: Final = [(), (3,), (0,), (2, 5), (9,)]
-
-
-def _word(position: Expr) -> Expr:
-    """Word number ``position`` of the stream of input 0, as uint64 below 2**32."""
-    block = cast(position // 4, dtypes.uint64)
-    state = [
-        cast(load(0, dtypes.uint32, constant(i, dtypes.INDEX)), dtypes.uint64) for i in range(6)
-    ]
-    counter = []
-    carry = block
-    for word in state[2:]:
-        total = word + carry
-        counter.append(total & philox.MASK)
-        carry = total >> 32
-    c0, c1, c2, c3 = counter
-    key_low, key_high = state[0], state[1]
-    for _ in range(philox.ROUNDS):
-        product0, product1 = c0 * philox.MULTIPLIERS[0], c2 * philox.MULTIPLIERS[1]
-        c0, c1 = (product1 >> 32) ^ c1 ^ key_low, product1 & philox.MASK
-        c2, c3 = (product0 >> 32) ^ c3 ^ key_high, product0 & philox.MASK
-        key_low = (key_low + philox.KEY_STEPS[0]) & philox.MASK
-        key_high = (key_high + philox.KEY_STEPS[1]) & philox.MASK
-    lane = position % 4
-    return select(lane < 2, select(lane < 1, c0, c1), select(lane < 3, c2, c3))
-
-
-def _bits_recipe(state: Type, *, shape: Shape) -> Map:
-    position = flat_index(loop_indices(len(shape)), shape)
-    return Map(shape, cast(_word(position), dtypes.uint32))
-
-
-def _uniform_recipe(state: Type, *, shape: Shape, dtype: DType) -> Map:
-    position = flat_index(loop_indices(len(shape)), shape)
-    if dtype is dtypes.float32:
-        return Map(shape, cast(_word(position) >> 8, dtype) * 2.0**-24)
-    low, high = _word(position * 2), _word(position * 2 + 1)
-    return Map(shape, cast((low | (high << 32)) >> 11, dtype) * 2.0**-53)
 
 
 def _state_infer(operation: str) -> Callable[..., tuple[Shape, DType]]:
@@ -108,7 +70,7 @@ random_bits = OpDef(
     reference=lambda state, *, shape: philox.random_bits(state, shape),
     samples=_samples([{"shape": shape} for shape in _SHAPES]),
     sample_dtypes=UINT32,
-    recipe=_bits_recipe,
+    recipe=random_recipes.bits,
 )
 
 _FLOATS: Final = [
@@ -122,13 +84,14 @@ random_uniform = OpDef(
     reference=lambda state, *, shape, dtype: philox.uniform(state, shape, dtype.numpy),
     samples=_samples(_FLOATS),
     sample_dtypes=UINT32,
-    recipe=_uniform_recipe,
+    recipe=random_recipes.uniform,
 )
 random_normal = OpDef(
     name="random_normal",
     doc="Standard normal numbers by Box and Muller, on polynomials that never change.",
     infer=_state_infer("random_normal"),
     reference=lambda state, *, shape, dtype: philox.normal(state, shape, dtype.numpy),
+    recipe=random_recipes.normal,
     samples=_samples(_FLOATS),
     sample_dtypes=UINT32,
 )
@@ -147,6 +110,7 @@ random_integers = OpDef(
     reference=lambda state, *, shape, low, high, dtype: philox.integers(
         state, shape, low, high, dtype.numpy
     ),
+    recipe=random_recipes.integers,
     samples=_samples(
         [
             {"shape": shape, "low": -3, "high": 900, "dtype": dtype}
@@ -168,8 +132,66 @@ random_permutation = OpDef(
     doc="A random order of 0 .. count - 1.",
     infer=_permutation_infer,
     reference=lambda state, *, count: philox.permutation(state, count),
+    recipe=random_recipes.permutation,
     samples=_samples([{"count": count} for count in (0, 1, 5, 40)]),
     sample_dtypes=UINT32,
+)
+
+# --- categories -----------------------------------------------------------------------------
+
+
+def _categorical_infer(state: Typed, logits: Typed, *, axis: int) -> tuple[Shape, DType]:
+    _check_state("random_categorical", state)
+    require("random_categorical", logits, dtypes.FLOATING, "floating")
+    require_axes("random_categorical", (axis,), len(logits.shape))
+    if logits.shape[axis] == 0:
+        raise ShapeError(
+            f"random_categorical: logits of shape {logits.shape} have no category along axis {axis}"
+        )
+    return shapes.reduced(logits.shape, (axis,), False), dtypes.INDEX
+
+
+def _categorical_failure(row: int, state: Any, logits: Any, *, axis: int) -> Exception:
+    return NonFiniteError(
+        "random_categorical: expected logits with a finite largest value in every row, received "
+        f"NaN, inf or nothing but -inf in row {row} of shape {logits.shape} along axis {axis}"
+    )
+
+
+def _categorical_reference(state: np.ndarray, logits: np.ndarray, *, axis: int) -> np.ndarray:
+    rows = logits if axis == logits.ndim - 1 else np.moveaxis(logits, axis, -1)
+    with np.errstate(invalid="ignore"):
+        weights = np.exp(rows - np.maximum.reduce(rows, axis=-1, keepdims=True))
+    totals = np.add.accumulate(weights, axis=-1)
+    last = totals[..., -1:]  # NaN exactly where the largest logit is not finite
+    if np.isnan(last).any():
+        raise _categorical_failure(int(np.isnan(last).argmax()), state, logits, axis=axis)
+    # A uniform number is at most 1 - 2**-24 (2**-53 in float64), and that times any sum >= 1 rounds
+    # to less than the sum: the draw always falls into a category.
+    limits = philox.uniform(state, last.shape, last.dtype) * last
+    return np.asarray(np.add.reduce(totals <= limits, axis=-1, dtype=np.int64))
+
+
+def _categorical_samples(rng: np.random.Generator, dtype: DType) -> Iterator[Sample]:
+    for state in _states(rng):
+        for shape, axis in (((4,), 0), ((1,), 0), ((5, 3), 1), ((3, 6, 2), 1), ((0, 2), 1)):
+            yield Sample((state, draw(rng, shape, dtype)), {"axis": axis})
+    yield Sample((state, np.array([-np.inf, 3.0, -np.inf], dtype.numpy)), {"axis": 0})
+    yield Sample((state, draw(rng, (4, 9), dtype).T[::-2]), {"axis": 0})
+
+
+random_categorical = OpDef(
+    name="random_categorical",
+    doc=(
+        "One position along axis per row, with probabilities softmax(logits): how many running "
+        "sums of exp(logits - max) are <= a uniform number times the last."
+    ),
+    infer=_categorical_infer,
+    reference=_categorical_reference,
+    samples=_categorical_samples,
+    sample_dtypes=dtypes.FLOATING,
+    recipe=random_recipes.categorical,
+    failure=_categorical_failure,
 )
 
 # --- states ---------------------------------------------------------------------------------
@@ -180,24 +202,6 @@ def _advance_infer(state: Typed, *, words: int) -> tuple[Shape, DType]:
     return state.shape, state.dtype
 
 
-def _advance_recipe(state: Type, *, words: int) -> Map:
-    (position,) = loop_indices(1)
-    stored = [
-        cast(load(0, dtypes.uint32, constant(i, dtypes.INDEX)), dtypes.uint64) for i in range(6)
-    ]
-    parts = stored[:2]
-    blocks = -(-words // 4)
-    carry = constant(0, dtypes.uint64)
-    for number, word in enumerate(stored[2:]):
-        total = word + (carry + (blocks >> 32 * number & (2**32 - 1)))
-        parts.append(total & (2**32 - 1))
-        carry = total >> 32
-    result = parts[0]
-    for number, part in enumerate(parts[1:], 1):
-        result = select(position < number, result, part)
-    return Map((6,), cast(result, dtypes.uint32))
-
-
 random_advance = OpDef(
     name="random_advance",
     doc="The state after a draw of so many words: the counter moved by ceil(words / 4).",
@@ -205,7 +209,7 @@ random_advance = OpDef(
     reference=lambda state, *, words: philox.advance(state, words),
     samples=_samples([{"words": words} for words in (0, 1, 4, 5, 2**40)]),
     sample_dtypes=UINT32,
-    recipe=_advance_recipe,
+    recipe=random_recipes.advance,
 )
 
 
@@ -224,11 +228,12 @@ random_split = OpDef(
     doc="Row 0: the state after the split; the other rows: states of independent streams.",
     infer=_split_infer,
     reference=_split_reference,
+    recipe=random_recipes.split,
     samples=_samples([{"count": count} for count in (0, 1, 3)]),
     sample_dtypes=UINT32,
 )
 
 OPS = (
     random_bits, random_uniform, random_normal, random_integers, random_permutation,
-    random_advance, random_split,
+    random_categorical, random_advance, random_split,
 )  # fmt: skip

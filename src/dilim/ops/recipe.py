@@ -1,7 +1,8 @@
 """Recipes: how an operation is computed, as a loop form with a scalar body.
 
-There are five loop forms. ``Map`` covers elementwise operations, movement and gathers (a gather is
-a map whose load index is itself loaded); ``Reduce`` covers reductions and contractions.
+There are seven loop forms. ``Map`` covers elementwise operations, movement, gathers (a gather is a
+map whose load index is itself loaded) and searches (a bisection, written out); ``Reduce`` covers
+reductions and contractions.
 
 Order of summation, on every target:
 
@@ -36,6 +37,17 @@ class Map:
 
 
 @dataclass(frozen=True, slots=True)
+class Blocks(Map):
+    """A map of which neighbours share work: ``out.flat[n b + k] = parts[k](b)``, n parts in all.
+
+    ``b`` is loop axis 0 of the parts. The last block may stick out of ``space``. ``body`` says the
+    same for one element on its own, for whoever has no use for blocks.
+    """
+
+    parts: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Reduce:
     """``out[i] = combine over r of body(i, r)``, beginning with ``identity``.
 
@@ -54,8 +66,7 @@ class Reduce:
 class ArgReduce:
     """``out[i]`` = the first position r (row-major over ``over``) of the best ``body(i, r)``.
 
-    NaN is better than anything. ``better`` is the primitive ``"less"`` with the new value on the
-    left for a minimum; ``largest`` says which of the two is wanted.
+    The best is the largest or the smallest; NaN is better than anything.
     """
 
     space: Shape
@@ -68,13 +79,14 @@ class ArgReduce:
 class Scatter:
     """Start from input ``base``; for ``i`` in ``space`` in order ``out[target(i)] += body(i)``.
 
-    ``combine`` is a primitive. A ``base`` of None means zeros of ``shape``.
+    ``combine`` is the primitive that takes the place of ``+``; None replaces what was there. A
+    ``base`` of None means zeros of ``shape``. The targets may hold a `check`; the body holds none.
     """
 
     space: Shape
     target: tuple[Expr, ...]
     body: Expr
-    combine: str
+    combine: str | None
     base: int | None
     shape: Shape
 
@@ -89,7 +101,34 @@ class Scan:
     combine: str
 
 
-Recipe = Map | Reduce | ArgReduce | Scatter | Scan
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """``out[.., j, ..]`` = the position along ``axis`` of the j-th smallest ``body``.
+
+    The body is an integer; equal ones keep their order.
+    """
+
+    space: Shape
+    axis: int
+    body: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """``out[i]`` = how many running sums of ``body(i, k)`` are <= ``fraction(i)`` times the last.
+
+    ``k`` ascends from 0 to ``count - 1``. ``Expr("reduced", (), dtype, 0)`` in the body and in the
+    fraction is the largest ``score(i, k)``, NaN if there is one; of equal zeros either.
+    """
+
+    space: Shape
+    count: int
+    score: Expr
+    body: Expr
+    fraction: Expr
+
+
+Recipe = Map | Reduce | ArgReduce | Scatter | Scan | Sort | Pick
 RecipeRule = Callable[..., Recipe]
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from dilim.ops import (
     binary,
+    checks,
     comparison,
     contract,
     gather,
@@ -15,6 +16,7 @@ from dilim.ops import (
     movement,
     random,
     reduce,
+    scans,
     sorting,
     transcendental,
     unary,
@@ -33,8 +35,10 @@ MODULES: Final = (
     joining,
     windows,
     gather,
+    scans,
     sorting,
     random,
+    checks,
 )
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dilim.ops import special
+from dilim.ops import expansions_log, special
 from dilim.ops.build import unary
-from dilim.ops.primitives import Expr, constant, prim
+from dilim.ops.primitives import Expr, constant, prim, select
 
 # --- exponentials ---------------------------------------------------------------------------
 
@@ -53,7 +53,7 @@ log2 = unary(
     "log2",
     "Logarithm to base 2. Derivative 1 / (x ln 2).",
     np.log2,
-    lambda x: prim("log", x) / math.log(2),
+    expansions_log.log2,
     lambda b, g, out, x: b.multiply_no_nan(g, b.divide(1.0, b.multiply(x, math.log(2)))),
     formula=math.log2,
     low=0.2,
@@ -64,7 +64,7 @@ log10 = unary(
     "log10",
     "Logarithm to base 10. Derivative 1 / (x ln 10).",
     np.log10,
-    lambda x: prim("log", x) / math.log(10),
+    expansions_log.log10,
     lambda b, g, out, x: b.multiply_no_nan(g, b.divide(1.0, b.multiply(x, math.log(10)))),
     formula=math.log10,
     low=0.2,
@@ -167,19 +167,48 @@ atan = unary(
 
 
 def _sinh_body(x: Expr) -> Expr:
-    e = prim("expm1", prim("abs", x))
-    return prim("copysign", (e + e / (e + 1)) / 2, x)
+    a, large, factor = _halved_late(x)
+    e = prim("expm1", a)
+    return prim("copysign", select(large, e * factor, (e + e / (e + 1)) / 2), x)
+
+
+def _cosh_body(x: Expr) -> Expr:
+    a, large, factor = _halved_late(x)
+    e = prim("exp", a)
+    return select(large, e * factor, (e + constant(1, x.dtype) / e) / 2)
+
+
+def _halved_late(x: Expr) -> tuple[Expr, Expr, float]:
+    """abs(x), less 1 where it is large, whether it is, and what then times its exp is exp(x) / 2.
+
+    exp(x) itself overflows before exp(x) / 2 does.
+    """
+    a = prim("abs", x)
+    large = constant(40, x.dtype) < a
+    return select(large, a - 1, a), large, math.e / 2
 
 
 def _asinh_body(x: Expr) -> Expr:
     a = prim("abs", x)
     root = prim("sqrt", a * a + 1)
-    return prim("copysign", prim("log1p", a + a * a / (root + 1)), x)
+    return prim("copysign", _log1p_or_log_twice(a + a * a / (root + 1), a), x)
 
 
 def _acosh_body(x: Expr) -> Expr:
     t = x - 1
-    return prim("log1p", t + prim("sqrt", t * 2 + t * t))
+    return _log1p_or_log_twice(t + prim("sqrt", t * 2 + t * t), x)
+
+
+def _atanh_body(x: Expr) -> Expr:
+    a = prim("abs", x)
+    return prim("copysign", prim("log1p", a * 2 / (-a + 1)) / 2, x)
+
+
+def _log1p_or_log_twice(y: Expr, x: Expr) -> Expr:
+    """log(1 + y), or log(2 x) where the square of x in y could overflow; there 1 counts nothing."""
+    large = constant(2.0**60, x.dtype) < x
+    value = prim("log1p", select(large, x, y))
+    return value + select(large, constant(math.log(2), x.dtype), 0.0)
 
 
 sinh = unary(
@@ -195,7 +224,7 @@ cosh = unary(
     "cosh",
     "Hyperbolic cosine; derivative sinh(x).",
     np.cosh,
-    lambda x: (prim("exp", x) + prim("exp", -x)) / 2,
+    _cosh_body,
     lambda b, g, out, x: b.multiply_no_nan(g, b.sinh(x)),
     formula=math.cosh,
     tolerance=4,
@@ -226,7 +255,7 @@ atanh = unary(
     "atanh",
     "Inverse hyperbolic tangent, |x| < 1; derivative 1 / (1 - x^2).",
     np.arctanh,
-    lambda x: prim("log1p", x * 2 / (-x + 1)) / 2,
+    _atanh_body,
     lambda b, g, out, x: b.multiply_no_nan(
         g, b.divide(1.0, b.multiply(b.subtract(1.0, x), b.add(x, 1.0)))
     ),
