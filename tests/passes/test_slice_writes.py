@@ -1,0 +1,49 @@
+"""A row written into large storage costs a row."""
+
+import numpy as np
+from ir.programs import same_bits
+
+from dilim.ir.structure import walk
+from dilim.ir.text import from_text, to_text
+from dilim.passes.pipeline import optimise
+from dilim.passes.slice_writes import slice_writes
+from dilim.runtime.programs import compile_graph
+
+WRITING = """graph(%row: float32[1,4]; %store: float32[1000,4]) {
+  %old: float32[1000,4] = read(%store)
+  %new: float32[1000,4] = slice_update[index=((7, 1, 1), (0, 4, 1))](%old, %row)
+  write(%store, %new)
+  return
+}"""
+READING = WRITING.replace("return", "return %old")
+
+
+def operations(graph):
+    return [node.op for node in walk(graph)]
+
+
+def test_the_old_contents_that_nobody_else_wants_are_written_in_place():
+    graph = slice_writes(from_text(WRITING))
+    assert operations(graph) == ["read", "slice_write", "write"]
+    final = optimise(from_text(WRITING))
+    kernel = next(node for node in walk(final) if node.op == "fused")
+    assert kernel.params["alias"] == ((0, kernel.inputs.index(final.nodes[0].results[0])),)
+    assert next(node for node in walk(final) if node.op == "write").params == {"in_place": True}
+
+
+def test_old_contents_that_are_wanted_stay():
+    assert operations(slice_writes(from_text(READING))) == ["read", "slice_update", "write"]
+
+
+def test_only_the_row_changes_and_nothing_is_copied():
+    row = np.arange(4, dtype=np.float32)[None]
+    for text in (WRITING, READING):
+        store = np.random.default_rng(0).standard_normal((1000, 4)).astype(np.float32)
+        want, before = store.copy(), store.copy()
+        want[7] = row
+        program = compile_graph(from_text(text), poison=True)
+        results = program.run([row], [store])
+        assert same_bits(store, want)
+        assert all(same_bits(result, before) for result in results)
+    small = compile_graph(from_text(WRITING))
+    assert small.native.built.size < 1000, to_text(optimise(from_text(WRITING)))
