@@ -1,6 +1,7 @@
 """Native code for exp, logarithms, sum and matmul against the interpreter, bit for bit."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -8,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from single import FLOATS, SPECIAL, assert_same_bits, numbers, one_node
 
-from dilim.backends.llvm.program import Program
 from dilim.backends.reference.executor import by_recipe, execute
+from dilim.runtime.listing import assembly, llvm_ir
+from dilim.runtime.programs import compile_graph
 
 SIZES = st.lists(st.sampled_from([0, 1, 2, 3, 15, 16, 17, 33]), max_size=3).map(tuple)
 EXAMPLES = settings(max_examples=20, deadline=None)
@@ -17,8 +19,8 @@ EXAMPLES = settings(max_examples=20, deadline=None)
 
 def check(name, *arrays, **params):
     graph = one_node(name, *arrays, **params)
-    program = Program(graph)
-    assert_same_bits(program(*arrays)[0], execute(graph, arrays, by_recipe)[0])
+    program = compile_graph(graph)
+    assert_same_bits(program.run(arrays)[0], execute(graph, arrays, by_recipe)[0])
     return program
 
 
@@ -38,7 +40,7 @@ def test_own_functions_on_any_bits(name, dtype):
     size = np.dtype(dtype).itemsize
     bits = np.random.default_rng(4).bytes(size * 100_000)
     x = np.concatenate([np.frombuffer(bits, dtype), np.array(SPECIAL, dtype)])
-    got = check(name, x)(x)[0]
+    got = check(name, x).run([x])[0]
     with np.errstate(all="ignore"):
         np.testing.assert_array_max_ulp(got, getattr(np, name)(x), 4)
 
@@ -48,12 +50,12 @@ def test_exp_is_within_two_units_in_the_last_place(dtype):
     rng = np.random.default_rng(0)
     low, high = (-103.98, 88.72) if dtype is np.float32 else (-745.14, 709.78)
     x = np.concatenate([rng.uniform(low, high, 50_000), rng.normal(size=50_000)]).astype(dtype)
-    got = check("exp", x)(x)[0]
+    got = check("exp", x).run([x])[0]
     want = np.exp(x.astype(np.longdouble))
     unit = np.spacing(want.astype(dtype)).astype(np.longdouble)
     assert np.max(np.abs(got - want) / unit) <= 2.0
     special = np.array(SPECIAL, dtype)
-    got = check("exp", special)(special)[0]
+    got = check("exp", special).run([special])[0]
     with np.errstate(all="ignore"):
         np.testing.assert_array_max_ulp(got, np.exp(special), 1)
 
@@ -71,7 +73,7 @@ def test_sum_over_many_blocks(count):
     rng = np.random.default_rng(count)
     x = (rng.normal(size=(count, 2)) * 10.0 ** rng.integers(-6, 6, (count, 2))).astype(np.float32)
     graph = one_node("sum", x, axis=(0,), keepdims=False)
-    got = Program(graph)(x)[0]
+    got = compile_graph(graph).run([x])[0]
     assert_same_bits(got, execute(graph, [x])[0])
     in_order = np.add.accumulate(x, axis=0)[-1]
     assert np.any(got != in_order)
@@ -140,8 +142,19 @@ def test_the_code_is_strict_and_calls_nothing():
         check("log1p", x),
         check("expm1", x),
     ):
-        assert "fast" not in program.llvm_ir
-        assert "fma" not in program.library.optimised
-        assembly = program.library.assembly
-        for unwanted in UNWANTED:
-            assert unwanted not in assembly, unwanted
+        text = llvm_ir(program.native.built, program.settings)
+        assert not re.search(r" (fast|contract|reassoc|nnan|nsz|arcp|afn) ", text)
+        assert re.search(r"<\d+ x (float|double)>", text)
+        listing = assembly(program.native.built, program.settings)
+        assert not any(word in listing for word in UNWANTED)
+        called = set(re.findall(r"\bcall\w*\s+\*?(\S+)", listing))
+        assert all("k_" in name for name in called), called
+
+
+def test_fast_numerics_contract_and_are_near():
+    x = np.random.default_rng(0).normal(size=(64, 64)).astype(np.float32)
+    graph = one_node("matmul", x, x)
+    fast, strict = compile_graph(graph, numerics="fast"), compile_graph(graph)
+    np.testing.assert_allclose(fast.run([x, x])[0], strict.run([x, x])[0], rtol=1e-4, atol=1e-4)
+    assert re.search("fmuladd|contract", llvm_ir(fast.native.built, fast.settings))
+    assert not re.search("fmuladd|contract", llvm_ir(strict.native.built, strict.settings))
