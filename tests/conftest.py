@@ -1,6 +1,7 @@
-"""Settings of Hypothesis for all tests."""
+"""Settings for all tests: of Hypothesis, and where compiled code is kept."""
 
 import os
+import tempfile
 
 from hypothesis import settings
 
@@ -8,3 +9,5 @@ from hypothesis import settings
 settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+# The user's own cache stays as it is.
+os.environ.setdefault("DILIM_CACHE", os.path.join(tempfile.gettempdir(), "dilim-tests-cache"))

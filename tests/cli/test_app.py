@@ -8,7 +8,7 @@ import pytest
 from dilim import __version__
 from dilim.cli.app import application
 
-COMMANDS = ["train", "resume", "play", "evaluate", "runs", "plot", "grad", "ops"]
+COMMANDS = ["train", "resume", "play", "evaluate", "runs", "plot", "grad", "ops", "cache"]
 
 
 def test_help_names_every_command_and_the_first_step(dilim):

@@ -8,7 +8,10 @@ any other device whatever it likes, as long as it has ``shape``, ``strides`` (in
 from __future__ import annotations
 
 import contextvars
+import itertools
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -139,6 +142,39 @@ def known_devices() -> list[Device]:
     return list(_DEVICES.values())
 
 
+_EPOCH_BITS: Final = 64
+_epochs: Final = itertools.count(1)
+_first_version = 0
+
+
+@contextmanager
+def epoch() -> Iterator[Callable[[Storage], bool]]:
+    """A context that marks the memory made in it: the versions of such storages start higher.
+
+    Yields:
+        A test of a storage: whether it was made since the context began. (Storages that other
+        threads make meanwhile are marked too.)
+    """
+    start = next(_epochs) << _EPOCH_BITS
+    with _versions_from(start):
+        yield lambda storage: storage.version >= start
+
+
+def no_epoch() -> AbstractContextManager[None]:
+    """A context in which memory is made as if it had been there before any epoch."""
+    return _versions_from(0)
+
+
+@contextmanager
+def _versions_from(start: int) -> Iterator[None]:
+    global _first_version
+    before, _first_version = _first_version, start
+    try:
+        yield
+    finally:
+        _first_version = before
+
+
 class Storage:
     """A flat buffer on one device, shared by a tensor and its views.
 
@@ -155,7 +191,7 @@ class Storage:
     def __init__(self, device: Device, buffer: Any) -> None:
         self.device = device
         self.buffer = buffer
-        self.version = 0
+        self.version = _first_version
         self.recorded = 0
         self.on_tape = False
 

@@ -1,0 +1,175 @@
+"""A native program bound to the memory of its variables, as a callable for Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dilim.backends.llvm import binding, calls
+from dilim.backends.reference.executor import Host
+from dilim.ir import plan as p
+from dilim.runtime.build import cached_object
+from dilim.runtime.programs import (
+    Activation,
+    Native,
+    address_of,
+    check_inputs,
+    check_variables,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """How users see the arguments and results of a program.
+
+    Attributes:
+        convert: from what a user gave to one array per input, or a clear error.
+        wrap: from the arrays of the results (numbers for those in ``numbers``) to what users get.
+        make: one for each result that is no number: a new object for it; an array or a holder.
+        numbers: results (of shape ()) that are Python numbers.
+        holder: the class that holds arrays, in arguments and results.
+        name: of the callable.
+        documentation: of the callable.
+    """
+
+    convert: Callable[..., Sequence[np.ndarray]]
+    wrap: Callable[[list[Any]], Any]
+    make: Sequence[Callable[[], Any]]
+    numbers: frozenset[int] = frozenset()
+    holder: calls.Holder | None = None
+    name: str = "program"
+    documentation: str = ""
+
+
+class Bound:
+    """A program that always acts on the same variables.
+
+    Args:
+        native: the program.
+        variables: one array per variable of the graph; see `Program.run`.
+        face: how users see it.
+        host: the other end of channels.
+        at_safepoint: see `Program.run`.
+
+    Attributes:
+        function: the callable.
+    """
+
+    def __init__(
+        self,
+        native: Native,
+        variables: Sequence[np.ndarray],
+        face: Face,
+        host: Host | None = None,
+        at_safepoint: Callable[[], None] | None = None,
+    ) -> None:
+        check_variables(native.graph, variables)
+        self._native = native
+        self._variables = list(variables)
+        self._face = face
+        self._host = host
+        self._at_safepoint = at_safepoint
+        self._activations: dict[int, tuple[Activation, np.ndarray]] = {}
+        signature = self._signature()
+        code = calls.write_caller(signature)
+        library = binding.link([cached_object(code.text, level=0)])
+        self._caller = calls.Caller(
+            signature,
+            code,
+            library,
+            native.entry,
+            slow=self._slow,
+            on_status=self._on_status,
+            makers=face.make,
+            name=face.name,
+            documentation=face.documentation,
+            holder=face.holder,
+            keep=(native, self._variables, self._activations),
+        )
+        self.function = self._caller.function
+        self._caller.add(self._new_activation().address)
+
+    def _signature(self) -> calls.Signature:
+        graph, numbers = self._native.graph, self._face.numbers
+        count = len(graph.inputs)
+        arguments = tuple(
+            calls.Array(value.dtype, value.shape, slot) for slot, value in enumerate(graph.inputs)
+        )
+        results = tuple(
+            calls.Number(value.dtype, count + k)
+            if k in numbers
+            else calls.Array(value.dtype, value.shape, count + k)
+            for k, value in enumerate(graph.outputs)
+        )
+        return calls.Signature(
+            arguments,
+            results,
+            link_offset=p.LINK,
+            slots_offset=p.SLOTS,
+            single=len(results) == 1,
+            release_gil=self._native.releases_gil,
+            requirements=len(self._face.holder.required) if self._face.holder else 0,
+        )
+
+    def _new_activation(self) -> Activation:
+        """Memory for a run, with the addresses that do not change in its slots."""
+        graph = self._native.graph
+        activation = self._native.activation()
+        cells = np.zeros((max(len(self._face.numbers), 1), 8), np.uint8)
+        for row, k in enumerate(sorted(self._face.numbers)):
+            activation.slots[len(graph.inputs) + k] = address_of(cells[row])
+        first = len(graph.inputs) + len(graph.outputs)
+        for k, array in enumerate(self._variables):
+            activation.slots[first + k] = address_of(array)
+        activation.grant(self._native.turns)
+        self._activations[activation.address] = (activation, cells)
+        return activation
+
+    def _slow(self, *args: Any, **kwargs: Any) -> Any:
+        graph, face = self._native.graph, self._face
+        arrays = check_inputs(graph, face.convert(*args, **kwargs))
+        address = self._caller.take()
+        activation = self._activations[address][0] if address else self._new_activation()
+        outputs = [np.empty(value.shape, value.dtype.numpy) for value in graph.outputs]
+        cells = [int(slot) for slot in activation.slots[len(arrays) : len(arrays) + len(outputs)]]
+        try:
+            for slot, array in enumerate((*arrays, *outputs)):
+                activation.slots[slot] = address_of(array)
+            activation.reset()
+            self._native.resume(activation, self._host, self._at_safepoint)
+        finally:
+            for k in face.numbers:
+                activation.slots[len(arrays) + k] = cells[k]
+            activation.reset()
+            self._caller.add(activation.address)
+        return face.wrap([x.item() if k in face.numbers else x for k, x in enumerate(outputs)])
+
+    def _on_status(
+        self, status: int, address: int, args: tuple[Any, ...], outputs: tuple[Any, ...]
+    ) -> Any:
+        """Go on with a run that the fast path began."""
+        native = self._native
+        activation = self._activations[address][0]
+        try:
+            if native.settle(status, activation, self._host, self._at_safepoint):
+                native.resume(activation, self._host, self._at_safepoint)
+        finally:
+            activation.reset()
+            activation.grant(native.turns)
+        return self._collect(activation, outputs)
+
+    def _collect(self, activation: Activation, outputs: tuple[Any, ...]) -> Any:
+        graph, face = self._native.graph, self._face
+        cells = self._activations[activation.address][1]
+        made, numbers = iter(outputs), iter(cells)
+        results: list[Any] = []
+        for k, value in enumerate(graph.outputs):
+            if k in face.numbers:
+                kind = value.dtype.numpy
+                results.append(next(numbers)[: kind.itemsize].view(kind)[0].item())
+            else:
+                results.append(next(made))
+        return face.wrap(results)
