@@ -43,11 +43,15 @@ _HOMES = {
     "dilim.tensors.data_types": "can_cast finfo iinfo isdtype result_type",
     "dilim.tensors.inspection": "__array_namespace_info__",
     "dilim.tensors.linear_algebra": "matmul matrix_transpose tensordot vecdot",
+    "dilim.tensors.control": "cond loop",
+    "dilim.tensors.graphs": "Graph",
     "dilim.tensors.derivatives": "grad hessian jacobian jvp value_and_grad vjp",
     "dilim.tensors.random": "Generator default_generator sample_categorical seed",
     "dilim.tensors.tape": "detect_anomaly enable_grad no_grad",
     "dilim.tensors.transfer": "host_edit",
     "dilim.nn.saving": "load save",
+    "dilim.runtime.threads": "get_num_threads set_num_threads",
+    "dilim.slicing.scalar_model": "compile",
 }
 
 _FOUND = {name: home for home, names in _HOMES.items() for name in names.split()}

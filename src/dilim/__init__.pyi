@@ -17,6 +17,11 @@ from dilim.dtypes import uint64 as uint64
 from dilim.dtypes import uint8 as uint8
 from dilim.nn.saving import load as load
 from dilim.nn.saving import save as save
+from dilim.runtime.threads import get_num_threads as get_num_threads
+from dilim.runtime.threads import set_num_threads as set_num_threads
+from dilim.slicing.scalar_model import compile as compile
+from dilim.tensors.control import cond as cond
+from dilim.tensors.control import loop as loop
 from dilim.tensors.creation import arange as arange
 from dilim.tensors.creation import asarray as asarray
 from dilim.tensors.creation import empty as empty
@@ -117,6 +122,7 @@ from dilim.tensors.elementwise import tan as tan
 from dilim.tensors.elementwise import tanh as tanh
 from dilim.tensors.elementwise import trunc as trunc
 from dilim.tensors.elementwise import where as where
+from dilim.tensors.graphs import Graph as Graph
 from dilim.tensors.indexing import take as take
 from dilim.tensors.indexing import take_along_axis as take_along_axis
 from dilim.tensors.inspection import __array_namespace_info__ as __array_namespace_info__

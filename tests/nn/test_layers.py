@@ -58,8 +58,8 @@ def test_traced_layer_gives_the_bits_of_the_eager_one(name, number, make, shape)
     wanted = layer(x)
     parameters = layer.parameters()
     traced = trace(layer, Type(x.shape, x.dtype), bind=parameters)
-    arrays = [x.numpy(), *(bound.numpy() for bound in traced.bound)]
-    (got,) = execute(traced.graph, arrays, by_kernel)
+    assert [cell.storage for cell in traced.cells] == [p._storage for p in parameters]
+    (got,) = execute(traced.graph, [x.numpy()], by_kernel, variables=traced.arrays())
     np.testing.assert_array_equal(got, wanted.numpy())
 
 

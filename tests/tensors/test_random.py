@@ -108,19 +108,24 @@ def test_categories_along_another_axis_and_of_huge_logits():
     assert dilim.sample_categorical(dilim.tensor([-math.inf, 5.0])).item() == 1
 
 
-class Edge(dilim.Generator):
-    """Draws nothing but the largest number below 1."""
-
-    def uniform(self, shape=(), *args, dtype=dilim.float32, **options):
-        top = 1 - 2.0**-24 if dtype is dilim.float32 else 1 - 2.0**-53
-        return dilim.full(shape, top, dtype=dtype)
-
-
 @pytest.mark.parametrize("count", range(1, 40))
-def test_a_category_that_cannot_be_is_not_drawn_at_the_very_edge(count):
+def test_a_category_that_cannot_be_is_not_drawn_at_the_very_edge(count, monkeypatch):
     possible = dilim.Generator(count).normal(count)
     logits = dilim.concat([possible, dilim.full(2, -math.inf)])
-    assert Edge(0).categorical(logits).item() < count
+    largest = lambda state, shape, dtype: np.full(shape, 1 - 2.0**-24, dtype)  # noqa: E731
+    monkeypatch.setattr(philox, "uniform", largest)
+    assert dilim.Generator(0).categorical(logits).item() < count
+
+
+def test_categories_are_what_their_definition_says():
+    generator, twin = dilim.Generator(8), dilim.Generator(8)
+    for dtype in ("float32", "float64"):
+        logits = dilim.Generator(1).normal((3, 7, 4), dtype=dtype)
+        drawn = generator.categorical(logits, axis=1)
+        totals = np.cumsum(dilim.exp(logits - logits.max(axis=1, keepdims=True)).numpy(), axis=1)
+        limits = twin.uniform((3, 1, 4), dtype=dtype).numpy() * totals[:, -1:]
+        np.testing.assert_array_equal(drawn.numpy(), (totals <= limits).sum(axis=1))
+        assert (generator.state == twin.state).all()
 
 
 def test_impossible_rows_are_named():

@@ -6,7 +6,9 @@ its inputs came from, and a builder applies the derivative rules.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dilim.ops.opdef import OpDef, Rule
@@ -17,17 +19,47 @@ class Record(Protocol):
     """One applied operation.
 
     Attributes:
-        op: the operation.
+        op: the operation, or `Part` or `Joint`.
         params: its static parameters.
         edges: per input the record that made it, a leaf (anything that is not a record), or None
             where no gradient is wanted.
         serial: grows from inputs to results.
     """
 
-    op: OpDef
+    op: Any
     params: dict[str, Any]
     edges: Sequence[Any]
     serial: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """In place of an operation: the record is one result of the record at its only edge.
+
+    Attributes:
+        number: which result.
+    """
+
+    number: int
+    name = "result"
+
+
+class Joint(ABC):
+    """In place of an operation: one with several results, whose gradients are needed together."""
+
+    name: str
+
+    @abstractmethod
+    def pull(self, gradients: dict[int, Any], before: list[Any]) -> list[Any]:
+        """Gradients of the edges.
+
+        Args:
+            gradients: number of a result -> its gradient; those without one are left out.
+            before: per edge the gradient that it has already, or None.
+
+        Returns:
+            Per edge the gradient with this record's share added.
+        """
 
 
 def reachable(roots: Iterable[Any], is_record: Callable[[Any], bool]) -> list[Any]:
@@ -96,6 +128,15 @@ def pull_back(
             continue
         yield record, gradient
         inputs, out = operands(record)
+        if isinstance(record.op, Part):
+            (whole,) = record.edges
+            gradients.setdefault(id(whole), {})[record.op.number] = gradient
+            continue
+        if isinstance(record.op, Joint):
+            before = [gradients.get(id(edge)) for edge in record.edges]
+            after = record.op.pull(gradient, before)
+            gradients.update(zip(map(id, record.edges), after, strict=True))
+            continue
         for position, edge in enumerate(record.edges):
             if edge is None or (useful is not None and id(edge) not in useful):
                 continue

@@ -7,7 +7,7 @@ from typing import Any
 
 from dilim.errors import DtypeError, ShapeError
 from dilim.nn.module import Module
-from dilim.tensors.dispatch import Tracer
+from dilim.tensors.dispatch import has_numbers
 from dilim.tensors.tensor import Tensor
 
 
@@ -61,11 +61,6 @@ def check_input(layer: Module, x: Any, weight: Tensor) -> None:
         f"{layer.described}: expected {kind} inputs, received {x.dtype.name}; cast them with "
         f"x.astype(dilim.{kind})"
     )
-
-
-def has_numbers(x: Tensor) -> bool:
-    """Whether the numbers of ``x`` can be looked at now: not while a graph is being built."""
-    return not isinstance(x.device, Tracer)
 
 
 def check_indices(who: str, indices: Any, count: int, meaning: str) -> None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Final
 
 from dilim.errors import DtypeError, ShapeError
-from dilim.nn.checks import check_indices, check_tensor, has_numbers
+from dilim.nn.checks import check_indices, check_tensor
 from dilim.nn.init import known
 from dilim.ops.table import OPERATIONS
 from dilim.shapes import Shape, size_of
 from dilim.tensors import elementwise as e
 from dilim.tensors import reductions as r
-from dilim.tensors.dispatch import apply
+from dilim.tensors.dispatch import apply, has_numbers
 from dilim.tensors.indexing import take_along_axis
 from dilim.tensors.tensor import Tensor
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from dilim.dtypes import DType
 from dilim.errors import GradientError, ShapeError
+from dilim.nn.graphs import add_backward, add_forward, is_building, named_after
 from dilim.nn.summary import table
 from dilim.runtime.devices import Device
 from dilim.tensors.creation import zeros
@@ -15,6 +16,9 @@ from dilim.tensors.state import copy_into
 from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
 from dilim.tensors.transfer import convert
+
+if TYPE_CHECKING:
+    from dilim.tensors.graphs import Graph
 
 Update = Callable[[Tensor, Tensor], Tensor | None]
 Watcher = Callable[["Module", Any], None]
@@ -58,10 +62,59 @@ class Module:
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         """``model(x)`` is ``model.forward(x)``."""
-        result = self.forward(*inputs, **options)
+        if is_building():
+            with named_after(self):
+                result = self.forward(*inputs, **options)
+        else:
+            result = self.forward(*inputs, **options)
         for watcher in _watchers:
             watcher(self, result)
         return result
+
+    # --- in a graph that is built by hand -------------------------------------------------
+
+    def add_forward_to_graph(self, graph: Graph, x: Tensor) -> Tensor:
+        """Add the nodes of ``forward(x)`` to a graph.
+
+        Values are named after the layer and the operation, such as ``hidden_matmul_out``; two
+        layers of one name are told apart by a number. Parameters and buffers become variables.
+
+        Args:
+            graph: a `dilim.Graph`.
+            x: a tensor of the graph.
+
+        Returns:
+            The output, a tensor of the graph.
+
+        Raises:
+            ShapeError, DtypeError: as `forward`.
+        """
+        return add_forward(self, graph, x)
+
+    def add_backward_to_graph(
+        self, graph: Graph, grad: Tensor, x: Tensor, y: Tensor
+    ) -> Tensor | None:
+        """Add the nodes of the derivative of ``y = add_forward_to_graph(graph, x)``.
+
+        The gradient of each parameter becomes its ``grad``, a tensor of the graph that can be
+        fetched, and that ``optimizer.step()`` uses. It is *added* to one of the same graph that is
+        there already (a layer that is used twice), and *replaces* anything else. In every run it is
+        computed anew; nothing is carried over from the run before.
+
+        Args:
+            graph: the same graph.
+            grad: gradient of the output, of its shape and dtype.
+            x: the input that was given to `add_forward_to_graph`.
+            y: the output that it gave.
+
+        Returns:
+            The gradient of x, to be handed to the layer before; None for an input of integers.
+
+        Raises:
+            GraphError: y is not what this layer gave for x.
+            ShapeError: the gradient has another type than y.
+        """
+        return add_backward(self, graph, grad, x, y)
 
     # --- what is inside -----------------------------------------------------------------
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Sequence
 
 from dilim import dtypes
 from dilim.errors import NonFiniteError
+from dilim.ops.table import OPERATIONS
 from dilim.tensors import elementwise as e
 from dilim.tensors import reductions as r
+from dilim.tensors.control import cond
 from dilim.tensors.creation import zeros
+from dilim.tensors.dispatch import apply, has_numbers
 from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
 
@@ -60,7 +64,7 @@ def clip_grad_value(parameters: Iterable[Tensor], limit: float) -> None:
         for gradient in _gradients(chosen):
             check_no_nan("clip_grad_value", gradient, named)
         for x, gradient in zip(chosen, _gradients(chosen), strict=True):
-            x.grad = limited(gradient, limit)
+            x.grad = limited("clip_grad_value", gradient, limit)
 
 
 def _gradients(parameters: Sequence[Tensor]) -> list[Tensor]:
@@ -81,9 +85,13 @@ def name_of(position: int, x: Tensor) -> str:
     return x.name or f"parameter {position}"
 
 
-def limited(gradient: Tensor, limit: float) -> Tensor:
-    """Each element limited to [-limit, limit]; NaN stays."""
-    return e.maximum(e.minimum(gradient, float(limit)), -float(limit))
+def limited(operation: str, gradient: Tensor, limit: float) -> Tensor:
+    """Each element limited to [-limit, limit]; a NaN stays, or stops a program."""
+    if has_numbers(gradient):
+        return e.maximum(e.minimum(gradient, float(limit)), -float(limit))
+    has_nan = r.any(e.isnan(gradient))
+    top = _require(operation, e.where(has_nan, math.nan, gradient.dtype.numpy.type(limit).item()))
+    return e.maximum(e.minimum(gradient, top), -top)
 
 
 def factor(norm: Tensor, limit: float) -> Tensor:
@@ -94,12 +102,12 @@ def factor(norm: Tensor, limit: float) -> Tensor:
 def check_no_nan(
     operation: str, gradient: Tensor, parameters: Iterable[tuple[str, Tensor]]
 ) -> None:
-    """Refuse a NaN in ``gradient``.
+    """Refuse a NaN in ``gradient``; left to `limited` in a graph.
 
     Raises:
         NonFiniteError: names the parameter whose gradient it is in.
     """
-    if bool(r.any(e.isnan(gradient))):
+    if has_numbers(gradient) and bool(r.any(e.isnan(gradient))):
         raise non_finite(operation, parameters)
 
 
@@ -117,6 +125,10 @@ def global_norm(
         NonFiniteError: a gradient has a NaN or an infinity; its parameter is named.
     """
     norm = _root_of_squares(gradients)
+    if not has_numbers(norm):
+        finite = e.isfinite(norm)
+        chosen: Tensor = cond(finite, lambda: norm, lambda: _scaled_norm(operation, gradients))
+        return chosen
     if math.isfinite(float(norm)):
         return norm
     tops = [float(r.max(e.abs(gradient))) for gradient in gradients if gradient.size]
@@ -124,6 +136,18 @@ def global_norm(
         raise non_finite(operation, parameters)
     largest = max(tops)  # finite, but the squares overflow
     return _root_of_squares([gradient / largest for gradient in gradients]) * largest
+
+
+def _scaled_norm(operation: str, gradients: Sequence[Tensor]) -> Tensor:
+    """The norm of gradients whose squares overflow; a program stops if one is not finite."""
+    tops = [r.max(e.abs(x)).astype(dtypes.float64) for x in gradients if x.size]
+    largest = functools.reduce(e.maximum, [_require(operation, top) for top in tops])
+    return _root_of_squares([x / largest.astype(x.dtype) for x in gradients]) * largest
+
+
+def _require(operation: str, x: Tensor) -> Tensor:
+    message = f"{operation}: a gradient is not finite"
+    return apply(OPERATIONS["require_finite"], x, message=message)
 
 
 def _root_of_squares(gradients: Sequence[Tensor]) -> Tensor:

@@ -12,8 +12,9 @@ from dilim.optim.clipping import check_limit, check_no_nan, factor, global_norm,
 from dilim.optim.packing import Pack, make_packs
 from dilim.optim.schedules import Schedule, as_schedule, from_dict
 from dilim.tensors.creation import asarray, zeros
+from dilim.tensors.dispatch import has_numbers
 from dilim.tensors.state import copy_into
-from dilim.tensors.tape import no_grad
+from dilim.tensors.tape import eagerly, no_grad
 from dilim.tensors.tensor import Tensor
 
 Rate = float | Tensor
@@ -56,14 +57,16 @@ class Optimizer:
         clip_value: float | None = None,
     ) -> None:
         self._names, self.parameters = _checked(type(self).__name__, parameters)
-        self.learning_rate = learning_rate
+        self._learning_rate: float | Schedule = 0.0
         for name, limit in (("clip_norm", clip_norm), ("clip_value", clip_value)):
             if limit is not None:
                 check_limit(f"{type(self).__name__}: {name}", limit)
         self.clip_norm = clip_norm
         self.clip_value = clip_value
         self._step_count = zeros((), dtype=dtypes.int64)
+        self._rate_state = zeros((), dtype=dtypes.float64)
         self._packs = make_packs(self.parameters, [0] * len(self.parameters), self.slots)
+        self.learning_rate = learning_rate
 
     def change(self, pack: Pack, gradient: Tensor, rate: Rate) -> Tensor:
         """What to subtract from the parameters of a pack; updates its slots.
@@ -90,6 +93,8 @@ class Optimizer:
                 raise ValueError(
                     f"{type(self).__name__}: expected learning_rate >= 0, received {value!r}"
                 )
+            with eagerly():  # seen by programs that are compiled already
+                self._rate_state.fill_(value)
         self._learning_rate = value
 
     @property
@@ -112,6 +117,10 @@ class Optimizer:
     def step(self) -> None:
         """Move each parameter that has a gradient; one without is left as it is.
 
+        In a graph the parameters, the state, and the learning rate if it is a number, are
+        variables: assigning another number later changes what the compiled step does. A schedule
+        is part of the graph.
+
         Raises:
             GradientError: no parameter has a gradient, or one has another shape or dtype.
             NonFiniteError: with ``clip_norm`` or ``clip_value``: a gradient has a NaN (or, for the
@@ -119,16 +128,22 @@ class Optimizer:
         """
         with no_grad():
             packs = self._ready()
-            gradients = self._clipped([pack.gradient() for pack in packs])
-            rate = self._rate()
+            in_graph = any(not has_numbers(x.grad) for x in self.parameters if x.grad is not None)
+            parts = [pack.separate() if in_graph else [pack] for pack in packs]
+            flat = [part for group in parts for part in group]
+            gradients = iter(self._clipped(flat, [part.gradient() for part in flat]))
+            rate = self._rate(in_graph)
             self._step_count.add_(1)
-            for ready, gradient in zip(packs, gradients, strict=True):
-                ready.steps.add_(1)
-                ready.subtract(self.change(ready, gradient, rate))
+            for group in parts:
+                group[0].steps.add_(1)
+                for part in group:
+                    part.subtract(self.change(part, next(gradients), rate))
 
-    def _rate(self) -> Rate:
+    def _rate(self, in_graph: bool) -> Rate:
         rate = self._learning_rate
-        return rate(self._step_count.astype(dtypes.float64)) if isinstance(rate, Schedule) else rate
+        if isinstance(rate, Schedule):
+            return rate(self._step_count.astype(dtypes.float64))
+        return self._rate_state if in_graph else rate
 
     def _ready(self) -> list[Pack]:
         """The packs to update: regrouped, where only some parameters of one have a gradient."""
@@ -148,15 +163,17 @@ class Optimizer:
             )
         return ready
 
-    def _clipped(self, gradients: list[Tensor]) -> list[Tensor]:
+    def _clipped(self, packs: list[Pack], gradients: list[Tensor]) -> list[Tensor]:
         operation = f"{type(self).__name__}.step"
         named = list(zip(self._names, self.parameters, strict=True))
         if self.clip_value is not None:
             for gradient in gradients:
                 check_no_nan(operation, gradient, named)
-            gradients = [limited(gradient, self.clip_value) for gradient in gradients]
+            gradients = [limited(operation, gradient, self.clip_value) for gradient in gradients]
         if self.clip_norm is not None:
-            scale = factor(global_norm(operation, gradients, named), self.clip_norm)
+            # one sum per parameter, so that bits do not depend on the packing
+            each = [x for pack, g in zip(packs, gradients, strict=True) for x in pack.parts(g)]
+            scale = factor(global_norm(operation, each, named), self.clip_norm)
             gradients = [gradient * scale.astype(gradient.dtype) for gradient in gradients]
         return gradients
 
@@ -239,10 +256,11 @@ class Optimizer:
 
     def _regroup(self) -> None:
         """Separate parameters with a gradient from those without, for good."""
-        state = self._state()
-        groups = state["group"].tolist()
-        present = [x.grad is not None for x in self.parameters]
-        self._restore(list(zip(groups, present, strict=True)), state)
+        with eagerly():
+            state = self._state()
+            groups = state["group"].tolist()
+            present = [x.grad is not None for x in self.parameters]
+            self._restore(list(zip(groups, present, strict=True)), state)
 
     def __repr__(self) -> str:
         names = ("learning_rate", *self.options)

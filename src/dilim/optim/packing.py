@@ -17,6 +17,7 @@ from dilim.errors import GradientError
 from dilim.tensors.creation import zeros
 from dilim.tensors.inplace import replace
 from dilim.tensors.manipulation import split
+from dilim.tensors.tape import eagerly
 from dilim.tensors.tensor import Tensor
 
 PACK_SIZE: Final = 131_072
@@ -52,6 +53,30 @@ class Pack:
         self.slots = {name: self.empty() for name in names}
         # several parameters need rows in which gradients, changes and values lie end to end
         self._rows: dict[str, _Row] = {}
+        self._separate: list[Pack] = []
+
+    def separate(self) -> list[Pack]:
+        """A pack for each parameter alone, over the same state, always the same ones.
+
+        In a graph nothing is gained by laying parameters end to end.
+        """
+        if self.single:
+            return [self]
+        if not self._separate:
+            with eagerly():
+                self._separate = self._made_separate()
+        return self._separate
+
+    def _made_separate(self) -> list[Pack]:
+        places = {name: self.parts(slot) for name, slot in self.slots.items()}
+        result = []
+        for number, (position, x) in enumerate(zip(self.positions, self.parameters, strict=True)):
+            part = Pack([position], [x], ())
+            part.steps = self.steps
+            # for a graph each is memory of its own, since no two of them overlap
+            part.slots = {name: Tensor._from_array(p[number]._data) for name, p in places.items()}
+            result.append(part)
+        return result
 
     def empty(self) -> Tensor:
         """A slot of zeros."""

@@ -9,10 +9,11 @@ import numpy as np
 
 from dilim.autodiff.walk import leading_to, pull_back, reachable
 from dilim.errors import DtypeError, GradientError, ShapeError
+from dilim.ops.opdef import OpDef
 from dilim.ops.table import OPERATIONS
 from dilim.runtime.devices import CPU
 from dilim.tensors import transfer
-from dilim.tensors.dispatch import EagerBuilder, Tracer, apply
+from dilim.tensors.dispatch import EagerBuilder, apply, tracer_of
 from dilim.tensors.tape import Node, Overwritten, mode
 
 if TYPE_CHECKING:
@@ -35,9 +36,10 @@ def _is_node(edge: Any) -> bool:
 class _Walk:
     """One reverse pass over eager nodes: hands out inputs and results, checked for overwriting."""
 
-    def __init__(self, roots: Sequence[Any]) -> None:
+    def __init__(self, roots: Sequence[Any], since: int = 0) -> None:
         self.outs: dict[int, Any] = {id(x._node): x for x in roots if x._node is not None}
-        self.nodes = reachable([x._node for x in roots if x._node is not None], _is_node)
+        made = [x._node for x in roots if x._node is not None]
+        self.nodes = reachable(made, lambda edge: _is_node(edge) and edge.serial >= since)
 
     def operands(self, node: Node) -> tuple[list[Any], Any]:
         """Inputs and result of a node; overwritten ones as placeholders that refuse use."""
@@ -46,6 +48,9 @@ class _Walk:
                 "backward: this part of the tape was used up by an earlier backward(); call that "
                 "one with retain_graph=True, or compute the result again"
             )
+        if not isinstance(node.op, OpDef):
+            self._meet(node)
+            return [], None
         inputs = []
         for x, edge, version in zip(node.inputs, node.edges, node.versions, strict=True):
             if not hasattr(x, "_storage"):
@@ -60,6 +65,16 @@ class _Walk:
             out = Overwritten(out if out is not None else inputs[0], node.op.name)
         return inputs, out
 
+    def _meet(self, node: Node) -> None:
+        """See what a branch or loop was made from; it needs the values again."""
+        for x, edge, version in zip(node.inputs or (), node.edges, node.versions, strict=True):
+            if x is None:
+                continue
+            if edge.__class__ is Node and x._node is edge:
+                self.outs[id(edge)] = x
+            if x._storage.version != version:
+                raise Overwritten(x, node.op.name).refusal()
+
 
 _OPERATIONS: Final = {name: _operation(name) for name in OPERATIONS} | {
     "to_device": transfer.to_device
@@ -69,8 +84,9 @@ _builders: dict[tuple[Any, Any], EagerBuilder] = {}
 
 def _builder_for(x: Any) -> EagerBuilder:
     """The builder whose constants live where ``x`` does."""
-    if isinstance(x.device, Tracer):
-        return EagerBuilder(_OPERATIONS | {"full": x.device.full})
+    tracer = tracer_of(x)
+    if tracer is not None:
+        return EagerBuilder(_OPERATIONS | {"full": tracer.full})
     key = (type(x), x.device)
     if key not in _builders:
 
@@ -141,6 +157,9 @@ def _is_leaf(edge: Any) -> bool:
 
 def _accumulate(leaf: Any, gradient: Any, shared: set[int]) -> None:
     """Add to ``leaf.grad``; its first gradient gets memory of its own."""
+    tracer = tracer_of(gradient)
+    if tracer is not None:
+        tracer.expect_gradient(leaf)
     if leaf.grad is not None:
         leaf.grad = apply(OPERATIONS["add"], leaf.grad, gradient)
         return
@@ -205,6 +224,40 @@ def gradients(
         found[key] if key in found else builder.full(shape=x.shape, value=0.0, dtype=x.dtype)
         for key, x in zip(keys, inputs, strict=True)
     ]
+
+
+def pulled(
+    outputs: Sequence[Any],
+    seeds: Sequence[Any],
+    inputs: Sequence[Any],
+    since: int,
+    before: list[Any],
+) -> list[Any]:
+    """Gradients of inputs through what was recorded since a moment, added to those before.
+
+    Args:
+        outputs: results.
+        seeds: their gradients; None for none.
+        inputs: tensors that require gradients.
+        since: a `tape.now`; what was recorded earlier is not walked.
+        before: per input a gradient to which is added, or None.
+
+    Returns:
+        One gradient per input; None where there is none.
+    """
+    pairs = [(x, g) for x, g in zip(outputs, seeds, strict=True) if g is not None]
+    pending = {id(_edge(x)): g for x, g in zip(inputs, before, strict=True) if g is not None}
+    roots = [x for x, _ in pairs if x.requires_grad]
+    if roots:
+        builder = _builder_for(roots[0])
+        for x, seed in pairs:
+            if x.requires_grad:
+                known = pending.get(id(_edge(x)))
+                pending[id(_edge(x))] = seed if known is None else builder.add(known, seed)
+        walk = _Walk(roots, since)
+        for _ in pull_back(walk.nodes, pending, builder, walk.operands):
+            pass
+    return [pending.get(id(_edge(x))) for x in inputs]
 
 
 def depends_on_others(result: Any, inputs: Sequence[Any]) -> bool:

@@ -12,6 +12,7 @@ from dilim.dtypes import DType
 from dilim.errors import DeviceError, DtypeError, GradientError
 from dilim.ir.types import Type
 from dilim.ops.opdef import OpDef
+from dilim.runtime import eager
 from dilim.runtime.devices import CPU, Device, MirroredStorage, Storage, quiet
 from dilim.shapes import Shape
 from dilim.tensors.anomaly import check_finite
@@ -19,6 +20,8 @@ from dilim.tensors.tape import Node, mode
 
 if TYPE_CHECKING:
     from dilim.tensors.tensor import Tensor
+
+eager.install()
 
 NUMBERS: Final = frozenset({int, float, bool})
 _SCALARS: Final = {dtype: Type((), dtype) for dtype in dtypes.ALL}
@@ -88,6 +91,16 @@ def apply(op: OpDef, *inputs: Any, **params: Any) -> Tensor:
             if x.__class__ not in NUMBERS and (x._requires_grad or x._storage.recorded > x._born):
                 record(op, inputs, params, result)
                 break
+    if mode.watched:
+        return _watched(op, inputs, params, result)
+    return result
+
+
+def _watched(op: OpDef, inputs: tuple[Any, ...], params: dict[str, Any], result: Tensor) -> Tensor:
+    """The result, or a symbolic one where the operation belongs to a graph being traced."""
+    tracer = mode.tracer
+    if tracer is not None and any(tracer.holds(x) for x in inputs if x.__class__ not in NUMBERS):
+        return _apply_in_graph(tracer, op, inputs, params)
     if mode.anomaly:
         check_finite(op, inputs, result)
     return result
@@ -181,16 +194,62 @@ def _written_through_view(op: OpDef, value: Tensor) -> GradientError:
 class Tracer(ABC):
     """A device whose tensors stand for values of a program to come: it notes, never computes.
 
-    Unlike other devices it takes tensors that live elsewhere into its program.
+    Unlike other devices it takes tensors that live elsewhere into its program. They stay as they
+    are; what the program does to their memory is done when it runs.
     """
 
+    name = "graph"
+
     @abstractmethod
-    def adopt(self, x: Any) -> Any:
-        """The tensor of this device that stands for ``x``."""
+    def handle(self, x: Any) -> Any:
+        """The handle of ``x`` in the program, whether it is symbolic or eager."""
+
+    @abstractmethod
+    def holds(self, x: Any) -> bool:
+        """Whether the numbers of an eager tensor are the program's affair.
+
+        So it is for memory that was there before tracing began, and for what the program writes.
+        """
 
     @abstractmethod
     def full(self, *, shape: Shape, value: Any, dtype: DType) -> Any:
         """A tensor of this device that is one repeated number."""
+
+    @abstractmethod
+    def constant(self, array: np.ndarray) -> Any:
+        """A tensor of this device with the numbers of a host array."""
+
+    @abstractmethod
+    def execute(self, op: OpDef, operands: list[Any], params: dict[str, Any]) -> Any:
+        """Note an operation on handles and 0-d arrays; the handle of its result."""
+
+    @abstractmethod
+    def write(self, target: Any, source: Any) -> None:
+        """Note that the elements of one handle are replaced by those of another."""
+
+    @abstractmethod
+    def note(self, node: Node, operands: list[Any]) -> None:
+        """Take note that an operation on these handles was recorded on the tape."""
+
+    @abstractmethod
+    def expect_gradient(self, leaf: Any) -> None:
+        """Take note that the ``grad`` of an eager leaf is about to become symbolic."""
+
+
+def tracer_of(*values: Any) -> Any:
+    """The tracer to whose program an operation on these tensors and numbers belongs, or None."""
+    for x in values:
+        if x.__class__ not in NUMBERS and isinstance(x.device, Tracer):
+            return x.device
+    tracer = mode.tracer
+    if tracer is not None and any(tracer.holds(x) for x in values if x.__class__ not in NUMBERS):
+        return tracer
+    return None
+
+
+def has_numbers(x: Any) -> bool:
+    """Whether the numbers of ``x`` can be looked at now: not while a graph is being built."""
+    return tracer_of(x) is None
 
 
 def common_device(op: OpDef, tensors: list[Any]) -> Device:
@@ -214,11 +273,10 @@ def common_device(op: OpDef, tensors: list[Any]) -> Device:
 
 def _apply_elsewhere(op: OpDef, inputs: tuple[Any, ...], params: dict[str, Any]) -> Tensor:
     """`apply` when some tensor is not plain CPU memory."""
-    tensors = [x for x in inputs if x.__class__ not in NUMBERS]
-    tracer = next((x.device for x in tensors if isinstance(x.device, Tracer)), None)
+    tracer = tracer_of(*inputs)
     if tracer is not None:
-        inputs = tuple(x if x.__class__ in NUMBERS else tracer.adopt(x) for x in inputs)
-        tensors = [x for x in inputs if x.__class__ not in NUMBERS]
+        return _apply_in_graph(tracer, op, inputs, params)
+    tensors = [x for x in inputs if x.__class__ not in NUMBERS]
     device = common_device(op, tensors)
     operands = [x if x.__class__ in NUMBERS else x._on(device) for x in inputs]
     types, operands = _with_numbers(op, inputs, operands, tensors[-1].dtype)
@@ -232,10 +290,39 @@ def _apply_elsewhere(op: OpDef, inputs: tuple[Any, ...], params: dict[str, Any])
             result._storage = storage
             result._born = storage.version
             result._is_view = True
-    if mode.recording and dtype.is_floating and op.derivative:
-        if any(x.requires_grad or x._storage.recorded > x._born for x in tensors):
-            record(op, inputs, params, result)
+    _record_if_wanted(op, inputs, params, result)
     return result
+
+
+def _apply_in_graph(
+    tracer: Any, op: OpDef, inputs: tuple[Any, ...], params: dict[str, Any]
+) -> Tensor:
+    """`apply` as a node of a graph; eager inputs are read when it runs."""
+    tensors = [x for x in inputs if x.__class__ not in NUMBERS]
+    operands = [x if x.__class__ in NUMBERS else tracer.handle(x) for x in inputs]
+    types, operands = _with_numbers(op, inputs, operands, tensors[-1].dtype)
+    shape, dtype = op.infer(*types, **params)
+    handle = tracer.execute(op, operands, params)
+    result: Tensor = type(tensors[-1])._wrap(handle, shape, dtype, tracer)
+    if op.is_view and handle.buffer is operands[0].buffer:
+        storage = inputs[0]._storage
+        result._storage = storage
+        result._born = storage.version
+        result._is_view = True
+    _record_if_wanted(op, inputs, params, result)
+    if result._node is not None:
+        tracer.note(result._node, operands)
+    return result
+
+
+def _record_if_wanted(
+    op: OpDef, inputs: tuple[Any, ...], params: dict[str, Any], result: Tensor
+) -> None:
+    if not (mode.recording and result.dtype.is_floating and op.derivative):
+        return
+    tensors = [x for x in inputs if x.__class__ not in NUMBERS]
+    if any(x.requires_grad or x._storage.recorded > x._born for x in tensors):
+        record(op, inputs, params, result)
 
 
 class EagerBuilder:

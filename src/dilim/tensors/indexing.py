@@ -7,17 +7,26 @@ gradients, and a bool mask has a result whose shape depends on the data. Both ca
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from dilim import dtypes, shapes
-from dilim.errors import DtypeError, ShapeError
+from dilim.errors import DtypeError, GraphError, ShapeError
 from dilim.ops.table import OPERATIONS
 from dilim.runtime.devices import CPU, quiet
 from dilim.shapes import Shape
 from dilim.tensors import inplace, keys
-from dilim.tensors.dispatch import ACCEPTED, NUMBERS, apply, rank_of
+from dilim.tensors.dispatch import (
+    ACCEPTED,
+    NUMBERS,
+    apply,
+    has_numbers,
+    rank_of,
+    tracer_of,
+)
 from dilim.tensors.interchange import numpy_of
 from dilim.tensors.keys import Key, Selector
 from dilim.tensors.sets import positions_of
@@ -29,6 +38,7 @@ if TYPE_CHECKING:
 
 _slice: Final = OPERATIONS["slice"]
 _slice_update: Final = OPERATIONS["slice_update"]
+_index_update: Final = OPERATIONS["index_update"]
 _reshape: Final = OPERATIONS["reshape"]
 _permute: Final = OPERATIONS["permute"]
 _expand: Final = OPERATIONS["expand"]
@@ -109,21 +119,37 @@ def _basic(x: Any, what: Key) -> Tensor:
 
 def _gather(x: Any, what: Key) -> Tensor:
     """The advanced part of a key: the axes it selects from joined into one, then `take`."""
-    axes = tuple(a for s in what.selectors for a in range(s.axis, s.axis + s.rank))
+    joined, positions, lead = _joined(x, what)
+    return apply(_take, joined, positions, axis=lead)
+
+
+def _selected_axes(what: Key) -> Shape:
+    return tuple(a for s in what.selectors for a in range(s.axis, s.axis + s.rank))
+
+
+def _order(x: Any, axes: Shape) -> Shape:
+    """These axes first, then the others."""
+    return (*axes, *(a for a in range(len(x.shape)) if a not in axes))
+
+
+def _joined(x: Any, what: Key) -> tuple[Any, Any, int]:
+    """x with the axes that are selected from joined into one; positions in it; which axis."""
+    axes = _selected_axes(what)
     sizes = tuple(x.shape[a] for a in axes)
     lead = what.selectors[0].axis
     if not what.adjacent:
         lead = 0
-        others = tuple(a for a in range(len(x.shape)) if a not in axes)
-        x = apply(_permute, x, order=(*axes, *others))
+        x = apply(_permute, x, order=_order(x, axes))
     if len(axes) != 1:
         joined = (shapes.size_of(sizes),)
         x = apply(_reshape, x, shape=x.shape[:lead] + joined + x.shape[lead + len(axes) :])
-    return apply(_take, x, _positions(x, what.selectors, sizes), axis=lead)
+    return x, _positions(x, what.selectors, sizes), lead
 
 
 def _positions(x: Any, selectors: list[Selector], sizes: Shape) -> Any:
     """Positions in the joined axes, as a tensor beside x."""
+    if len(selectors) != 1 and any(_is_symbolic(s.part) for s in selectors):
+        return _joint_positions(x, selectors, sizes)
     if len(selectors) == 1:
         part = selectors[0].part
         tensor = part if keys.is_tensor(part) else beside(x, part)
@@ -143,6 +169,26 @@ def _positions(x: Any, selectors: list[Selector], sizes: Shape) -> Any:
     return beside(x, np.asarray(flat))
 
 
+def _is_symbolic(part: Any) -> bool:
+    return keys.is_tensor(part) and not has_numbers(part)
+
+
+def _joint_positions(x: Any, selectors: list[Selector], sizes: Shape) -> Any:
+    """As `_positions`, by operations: positions are counted from the front and checked first."""
+    parts: list[Any] = []
+    place = 0
+    for selector in selectors:
+        own = sizes[place : place + selector.rank]
+        place += selector.rank
+        if _is_symbolic(selector.part) and not keys.is_mask(selector.part):
+            known = apply(_take, beside(selector.part, np.arange(own[0])), selector.part, axis=0)
+        else:
+            known = beside(x, keys.host_positions(selector, own))
+        step = shapes.size_of(sizes[place:])
+        parts.append(known if step == 1 else known * step)
+    return functools.reduce(operator.add, parts)
+
+
 # --- writing --------------------------------------------------------------------------------
 
 
@@ -151,6 +197,9 @@ def set_(x: Any, key: Any, value: Any) -> None:
     inplace.check_writable("x[...] = value", x, value)
     value = _as_value(x, value)
     what = keys.read(key, x.shape)
+    if what.selectors and tracer_of(x, value, *keys.tensors_in(key)) is not None:
+        inplace.replace(x, _updated(x._alias(), what, value))
+        return
     if mode.recording and (x.requires_grad or getattr(value, "requires_grad", False)):
         base = x._alias()
         if what.selectors:
@@ -172,9 +221,7 @@ def set_(x: Any, key: Any, value: Any) -> None:
 def _write_basic(x: Any, what: Key, value: Any) -> None:
     region = apply(_slice, x, index=what.spans)
     fitted = _fit_value(x, value, what.sliced, what.final)
-    device = inplace.common_side(x, fitted)
-    device.write(region._on(device), fitted._on(device))
-    inplace.written(x, device)
+    inplace.store(x, region, fitted)
 
 
 def _write_advanced(x: Any, key: Any, value: Any) -> None:
@@ -186,6 +233,45 @@ def _write_advanced(x: Any, key: Any, value: Any) -> None:
     except ValueError as error:
         raise ShapeError(f"x[...] = value: {error}") from None
     inplace.written(x)
+
+
+def _updated(x: Any, what: Key, value: Any) -> Tensor:
+    """x with value at an advanced key, by operations alone, for graphs."""
+    region = _basic(x, what)
+    (first, *others) = what.selectors
+    if not others and keys.is_mask(first.part) and _is_symbolic(first.part):
+        changed = _where_masked(region, first, value)
+    else:
+        joined, positions, lead = _joined(region, what)
+        shape = (*joined.shape[:lead], *positions.shape, *joined.shape[lead + 1 :])
+        fitted = _fit_value(x, value, shape, shape)
+        changed = apply(_index_update, joined, positions, fitted, axis=lead)
+        if what.adjacent:
+            changed = apply(_reshape, changed, shape=region.shape)
+        else:
+            order = _order(region, _selected_axes(what))
+            changed = apply(_reshape, changed, shape=tuple(region.shape[a] for a in order))
+            back = tuple(order.index(a) for a in range(len(order)))
+            changed = apply(_permute, changed, order=back)
+    part = apply(_reshape, changed, shape=what.sliced)
+    if part.shape == x.shape and all(step > 0 for _, _, step in what.spans):
+        return part
+    return apply(_slice_update, x, part, index=what.spans)
+
+
+def _where_masked(region: Any, selector: Selector, value: Any) -> Any:
+    """A region with one value, or one per later axis, where a mask is True."""
+    after = region.shape[selector.axis + selector.rank :]
+    if value.__class__ not in NUMBERS:
+        if len(value.shape) > len(after):
+            raise GraphError(
+                f"x[mask] = value: in a graph it is not known how many elements the mask of shape "
+                f"{selector.part.shape} selects, so expected a value that stretches to shape "
+                f"{after}, received shape {value.shape}; use dilim.where(mask, value, x)"
+            )
+        value = _fit_value(region, value, after, after)
+    mask = apply(_reshape, selector.part, shape=(*selector.part.shape, *(1,) * len(after)))
+    return apply(_where, mask, value, region)
 
 
 def _numpy_key(key: Any) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dilim.errors import DeviceError, DtypeError, GradientError, ShapeError
 from dilim.runtime.devices import CPU, MirroredStorage
-from dilim.tensors.dispatch import NUMBERS, Tracer
+from dilim.tensors.dispatch import NUMBERS, Tracer, tracer_of
 from dilim.tensors.tape import mode
 
 if TYPE_CHECKING:
@@ -34,9 +34,7 @@ def update(x: Any, function: Callable[[Any, Any], Tensor], other: Any) -> Tensor
 
 def replace(x: Any, result: Any) -> Tensor:
     """Copy the numbers and the place on the tape of ``result`` into ``x``; returns x."""
-    device = common_side(x, result)
-    device.write(x._on(device), result._on(device))
-    written(x, device)
+    store(x, x, result)
     node = result._node
     if node is not None:
         node.version = x._storage.version
@@ -44,6 +42,18 @@ def replace(x: Any, result: Any) -> Tensor:
         x._node = node
         x._requires_grad = True
     return x  # type: ignore[no-any-return]
+
+
+def store(x: Any, part: Any, value: Any) -> None:
+    """Copy the numbers of ``value`` into ``part``, a view of x or x itself."""
+    tracer = tracer_of(x, part, value)
+    if tracer is not None:
+        tracer.write(tracer.handle(part), tracer.handle(value))
+        written(x)
+        return
+    device = common_side(x, value)
+    device.write(part._on(device), value._on(device))
+    written(x, device)
 
 
 def common_side(x: Any, value: Any) -> Any:
@@ -54,8 +64,7 @@ def common_side(x: Any, value: Any) -> Any:
     """
     if isinstance(x._storage, MirroredStorage):
         return value.device
-    elsewhere = value.device is not x.device and not isinstance(value.device, Tracer)
-    if elsewhere and not isinstance(value._storage, MirroredStorage):
+    if value.device is not x.device and not isinstance(value._storage, MirroredStorage):
         raise DeviceError(
             f"in-place write: expected a value on {x.device.name!r}, received one on "
             f"{value.device.name!r}; use value.to({x.device.name!r})"
@@ -80,7 +89,12 @@ def check_writable(operation: str, x: Any, *values: Any) -> None:
         GradientError: x is a leaf that requires a gradient, or a view, and the write would have
             to be recorded.
     """
-    if x.device is CPU and not x._data.flags.writeable:
+    writeable = (
+        x._data.flags.writeable
+        if x.device is CPU
+        else not isinstance(x.device, Tracer) or x._data.writeable
+    )
+    if not writeable:
         raise ValueError(
             f"{operation}: the memory of this tensor of shape {x.shape} is read-only: it was "
             "stretched by broadcasting, or shares a read-only array; write into x.clone()"

@@ -16,6 +16,7 @@ from dilim import dtypes
 from dilim.errors import DtypeError
 from dilim.ops.movement import Slices
 from dilim.shapes import Shape
+from dilim.tensors.dispatch import has_numbers
 from dilim.tensors.interchange import numpy_of
 
 _EVERYTHING: Final = slice(None)
@@ -131,19 +132,24 @@ def _position(part: Any, axis: int, shape: Shape) -> tuple[int, int, int]:
 
 
 def is_integer(part: Any) -> bool:
-    """Whether a part of a key is a single integer (also a 0-d tensor or array of one)."""
+    """Whether a part of a key is a single known integer (also a 0-d tensor or array of one)."""
     if isinstance(part, (bool, np.bool_, list)):
         return False
     if hasattr(part, "shape") and part.shape != ():
         return False
     if hasattr(part, "_storage"):
-        return bool(part.dtype.is_integer)
+        return bool(part.dtype.is_integer) and has_numbers(part)
     return hasattr(part, "__index__") and getattr(part, "dtype", None) != np.bool_
 
 
 def is_tensor(part: Any) -> bool:
     """Whether a part of a key is a tensor."""
     return hasattr(part, "_storage")
+
+
+def tensors_in(key: Any) -> list[Any]:
+    """The tensors among the parts of a key."""
+    return [part for part in (key if key.__class__ is tuple else (key,)) if is_tensor(part)]
 
 
 def is_mask(part: Any) -> bool:

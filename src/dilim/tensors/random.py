@@ -15,18 +15,17 @@ import numpy as np
 
 from dilim import dtypes, shapes
 from dilim.dtypes import DType
-from dilim.errors import DtypeError, NonFiniteError, ShapeError
+from dilim.errors import DtypeError, ShapeError
 from dilim.ops import philox
 from dilim.ops.table import OPERATIONS
-from dilim.tensors import elementwise as e
-from dilim.tensors import reductions as r
 from dilim.tensors.creation import Sizes, arange, asarray
 from dilim.tensors.dispatch import apply
-from dilim.tensors.manipulation import along
-from dilim.tensors.tape import no_grad
+from dilim.tensors.inplace import replace
 from dilim.tensors.tensor import Tensor
 
 DEFAULT_SEED: Final = 0
+_advance: Final = OPERATIONS["random_advance"]
+_categorical: Final = OPERATIONS["random_categorical"]
 
 
 class Generator:
@@ -37,6 +36,8 @@ class Generator:
 
     Attributes:
         state: a uint32 tensor of shape (6,): all there is to save and restore.
+
+    The state stays in one place in memory, so that compiled programs draw from the same stream.
 
     Example:
         >>> import dilim
@@ -52,8 +53,8 @@ class Generator:
 
     @property
     def state(self) -> Tensor:
-        """The state, to be saved or compared; drawing replaces it by a new tensor."""
-        return self._state
+        """A copy of the state, to be saved or compared."""
+        return self._state.clone()
 
     @state.setter
     def state(self, value: Tensor | np.ndarray) -> None:
@@ -63,17 +64,19 @@ class Generator:
                 f"Generator.state: expected uint32 of shape (6,), received {state.dtype.name} of "
                 f"shape {state.shape}"
             )
-        self._state = state
+        self._state.copy_(state)
 
     def __repr__(self) -> str:
         key = self._state.tolist()
         return f"Generator(key={key[0] | key[1] << 32:#x}, block={_counter(key)})"
 
     def _draw(self, name: str, words: int, **params: Any) -> Tensor:
-        state = self._state
-        result: Tensor = apply(OPERATIONS[name], state, **params)
-        self._state = apply(OPERATIONS["random_advance"], state, words=words)
+        result: Tensor = apply(OPERATIONS[name], self._state, **params)
+        self._advance(words)
         return result
+
+    def _advance(self, words: int) -> None:
+        replace(self._state, apply(_advance, self._state, words=words))
 
     def uniform(
         self,
@@ -174,34 +177,18 @@ class Generator:
         Raises:
             NonFiniteError: a row has NaN or +inf, or only -inf.
         """
-        if not logits.dtype.is_floating:
-            raise DtypeError(
-                f"categorical: expected floating logits, received {logits.dtype.name}; use "
-                "logits.astype(dilim.float32)"
-            )
-        with no_grad():
-            logits = logits.detach()
-            top = r.max(logits, axis=axis, keepdims=True)
-            if not bool(e.isfinite(top).all()):
-                raise NonFiniteError(
-                    "categorical: expected logits with a finite largest value in every row, "
-                    f"received {_first_bad_row(logits, axis)}"
-                )
-            weights = e.exp(logits - top)
-            place = shapes.normalize_axis("categorical", axis, len(logits.shape))
-            total = apply(OPERATIONS["cumulative_sum"], weights, axis=place)
-            rows = along(total, place, total.shape[place] - 1, 1)
-            draw = self.uniform(rows.shape, dtype=logits.dtype) * rows
-            # A uniform number is at most 1 - 2**-24 (2**-53 in float64), and that times any sum
-            # >= 1 rounds to less than the sum: the draw always falls into a category.
-            return r.count_nonzero(total <= draw, axis=axis)
+        place = shapes.normalize_axis("categorical", axis, len(logits.shape))
+        result: Tensor = apply(_categorical, self._state, logits, axis=place)
+        words = philox.draw_words("uniform", result.size, logits.dtype.numpy)
+        self._advance(words)
+        return result
 
     def split(self, count: int) -> list[Generator]:
         """Independent generators; this one goes on with a stream of its own."""
         if count < 0:
             raise ValueError(f"split: expected a count >= 0, received {count}")
         states = apply(OPERATIONS["random_split"], self._state, count=int(count))
-        self._state = states[0].clone()
+        self._state.copy_(states[0])
         return [_from_state(states[i + 1].clone()) for i in range(count)]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Generator:
@@ -229,13 +216,6 @@ def _count(sizes: tuple[int, ...]) -> int:
     return count
 
 
-def _first_bad_row(logits: Tensor, axis: int) -> str:
-    rows = np.moveaxis(logits.numpy(), axis, -1).reshape(-1, logits.shape[axis])
-    tops = rows.max(axis=-1)
-    number = int(np.flatnonzero(~np.isfinite(tops))[0])
-    return f"{rows[number].tolist()} in row {number}"
-
-
 # --- the default generator ------------------------------------------------------------------
 
 
@@ -254,7 +234,7 @@ def default_generator() -> Generator:
 
 def seed(value: int) -> Generator:
     """Start the default generator of this thread anew; returns it."""
-    _default.generator = Generator(value)
+    _default.generator.state = Generator(value).state
     return _default.generator
 
 

@@ -1,234 +1,132 @@
-"""Symbolic tensors: tensors that stand for values of a graph being built.
-
-A symbolic tensor is an ordinary `Tensor` whose device is a `Trace`. Operations on it pass the one
-dispatch point, which asks the device to carry them out; this device notes a node instead. Shape
-rules, the tape, `backward`, `gradients`, `no_grad` and all library functions therefore work as they
-are, and derivative rules add nodes.
-"""
+"""`trace`: the graph of what a function of tensors does. See `dilim.tensors.tracer` for how."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dilim import dtypes, shapes
-from dilim.dtypes import DType
-from dilim.errors import GradientError, GraphError
-from dilim.ir.graph import Graph, GraphBuilder, Value
-from dilim.ir.types import Type, type_of
-from dilim.ops.opdef import OpDef
-from dilim.ops.table import OPERATIONS
-from dilim.runtime.devices import Storage
-from dilim.shapes import Shape
-from dilim.tensors.dispatch import Tracer
+from dilim.errors import GraphError
+from dilim.ir.graph import Graph
+from dilim.ir.types import Type
+from dilim.tensors.cells import Cell
 from dilim.tensors.tensor import Tensor
-
-
-@dataclass(frozen=True, slots=True)
-class Handle:
-    """What a symbolic tensor holds in place of memory: a value of the graph, in row-major order."""
-
-    value: Value
-    offset = 0
-
-    @property
-    def buffer(self) -> Value:
-        """The value; no two results share one."""
-        return self.value
-
-    @property
-    def shape(self) -> Shape:
-        """Sizes."""
-        return self.value.shape
-
-    @property
-    def strides(self) -> Shape:
-        """Row-major ones."""
-        return shapes.row_major_strides(self.value.shape)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        raise _no_numbers(self.value)
-
-
-class Trace(Tracer):
-    """A graph being built, as the device of the symbolic tensors that stand for its values.
-
-    An eager tensor that meets a symbolic one becomes a further input of the graph, bound to that
-    tensor. Operations between eager tensors alone are computed while tracing; `binding` makes
-    parameters symbolic for a while, so that all operations on them are noted.
-    """
-
-    name = "graph"
-
-    def __init__(self) -> None:
-        self._builder = GraphBuilder()
-        self._bound: dict[Value, Tensor] = {}
-        self._adopted: dict[int, Tensor] = {}
-
-    def input(self, type: Type, name: str = "") -> Tensor:
-        """A symbolic tensor that stands for a new input of the graph."""
-        handle = Handle(self._builder.input(type, name))
-        result = Tensor._wrap(handle, type.shape, type.dtype, self)
-        result.name = name or None
-        return result
-
-    def build(self, outputs: Sequence[Tensor]) -> Traced:
-        """The graph so far, with these results."""
-        values = [self.adopt(x)._data.value for x in outputs]
-        graph = self._builder.build(values)
-        own = tuple(value for value in graph.inputs if value not in self._bound)
-        return Traced(
-            Graph((*own, *self._bound), graph.nodes, graph.outputs), tuple(self._bound.values())
-        )
-
-    @contextmanager
-    def binding(self, tensors: Sequence[Tensor]) -> Iterator[None]:
-        """A context in which leaves are symbolic: inputs of the graph bound to these tensors.
-
-        Every object that refers to such a tensor sees it symbolic, so that layers and losses
-        trace unchanged, ``backward()`` fills ``grad`` with symbolic tensors, and other threads must
-        wait. At the end all attributes are as before.
-
-        Raises:
-            GradientError: a tensor is the result of a recorded operation.
-        """
-        for x in tensors:
-            self._check_leaf(x)
-        kept = [(x, x._data, x._storage, x._device, x.grad) for x in tensors]
-        try:
-            for x in tensors:
-                value = self._builder.input(type_of(x), x.name or "")
-                self._bound[value] = x
-                x._data, x._storage, x._device = Handle(value), Storage(self, value), self
-                x.grad = None
-            yield
-        finally:
-            for x, data, storage, device, grad in kept:
-                x._data, x._storage, x._device, x.grad = data, storage, device, grad
-
-    # --- what dispatch asks for -----------------------------------------------------------
-
-    def adopt(self, x: Tensor) -> Tensor:
-        """``x`` itself if it belongs to this graph, else a symbolic tensor bound to it.
-
-        Raises:
-            GraphError: x belongs to another graph.
-            GradientError: x requires a gradient, which would be lost.
-        """
-        if x.device is self:
-            return x
-        if isinstance(x.device, Trace):
-            raise GraphError(f"graph: a tensor of shape {x.shape} belongs to another graph")
-        if id(x) not in self._adopted:
-            self._check_leaf(x)
-            if x.requires_grad:
-                raise GradientError(
-                    f"graph: an eager tensor of shape {x.shape} that requires a gradient meets a "
-                    "symbolic one, and its gradient would be lost; make it an argument or bind "
-                    "it, or use x.detach()"
-                )
-            symbol = self.input(type_of(x), x.name or "")
-            self._bound[symbol._data.value] = x
-            self._adopted[id(x)] = symbol
-        return self._adopted[id(x)]
-
-    def _check_leaf(self, x: Tensor) -> None:
-        if x._node is not None:
-            raise GradientError(
-                f"graph: a tensor of shape {x.shape} was computed eagerly with a gradient, which "
-                "would be cut off here; compute it inside the traced function, or use x.detach()"
-            )
-
-    def full(self, *, shape: Shape, value: Any, dtype: DType) -> Tensor:
-        """A symbolic tensor of one repeated number."""
-        params = {"shape": shape, "value": value, "dtype": dtype}
-        return Tensor._wrap(self.execute(OPERATIONS["full"], [], params), shape, dtype, self)
-
-    # --- the device interface -------------------------------------------------------------
-
-    def execute(self, op: OpDef, operands: list[Any], params: dict[str, Any]) -> Handle:
-        """Note a node; 0-d arrays (from Python numbers) become `full` nodes."""
-        values = [x.value if isinstance(x, Handle) else self._number(x) for x in operands]
-        shape, dtype = op.infer(*values, **params)
-        return Handle(self._builder.add(op.name, values, params, Type(shape, dtype)))
-
-    def _number(self, array: np.ndarray) -> Value:
-        dtype = dtypes.from_numpy(array.dtype)
-        value = array.item()
-        if dtype.is_floating:
-            short = float(str(array))  # 0.1, not 0.10000000149011612
-            value = short if array == array.dtype.type(short) else value
-        handle: Handle = self.full(shape=(), value=value, dtype=dtype)._data
-        return handle.value
-
-    def upload(self, flat: np.ndarray) -> Value:
-        """A value bound to a copy of a flat array."""
-        handle: Handle = self.adopt(Tensor._from_array(np.array(flat)))._data
-        return handle.value
-
-    def view(self, buffer: Value, shape: Shape, strides: Shape, offset: int) -> Handle:
-        """A flat value under another shape.
-
-        Raises:
-            GraphError: the elements are not in row-major order; no memory is there to stride over.
-        """
-        whole = offset == 0 and shapes.size_of(shape) == buffer.type.size
-        if not whole or strides != shapes.row_major_strides(shape):
-            raise GraphError("graph: expected a row-major view of a whole symbolic tensor")
-        if buffer.shape == shape:
-            return Handle(buffer)
-        return self.execute(OPERATIONS["reshape"], [Handle(buffer)], {"shape": shape})
-
-    def download(self, buffer: Value) -> np.ndarray:
-        """Refuse: there are no numbers yet."""
-        raise _no_numbers(buffer)
-
-    def write(self, target: Any, source: Any) -> None:
-        """Refuse: values of a graph are assigned once."""
-        raise GraphError(
-            "in-place write: a symbolic tensor cannot be written into; make a new tensor, for "
-            "example x = x + y"
-        )
-
-    def __repr__(self) -> str:
-        return f"<trace of {len(self._builder.nodes)} nodes>"
+from dilim.tensors.tracer import Trace
 
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """A graph and the tensors whose numbers its last inputs take at each run."""
+    """A graph and the memory of its variables.
+
+    Attributes:
+        graph: the program.
+        cells: one per variable of the graph, in order.
+        structure: what the function returned, with the number of an output for each tensor.
+    """
 
     graph: Graph
-    bound: tuple[Tensor, ...]
+    cells: tuple[Cell, ...]
+    structure: Any = None
+
+    def arrays(self) -> list[np.ndarray]:
+        """The memory of the variables; a copy where it is not in row-major order."""
+        return [np.ascontiguousarray(cell.array).reshape(cell.array.shape) for cell in self.cells]
+
+    def written(self, arrays: Sequence[np.ndarray]) -> None:
+        """Bring back copies that a run has written, and count its writes."""
+        for cell, array in zip(self.cells, arrays, strict=True):
+            if not cell.is_written:
+                continue
+            if not np.may_share_memory(array, cell.array):
+                cell.array[...] = array
+            if cell.storage is not None:
+                cell.storage.version += 1
 
 
-def trace(function: Callable[..., Any], *arguments: Type, bind: Sequence[Tensor] = ()) -> Traced:
-    """The graph of what a function of tensors computes.
+def trace(
+    function: Callable[..., Any],
+    *arguments: Type,
+    bind: Sequence[Tensor] = (),
+    into: Trace | None = None,
+) -> Traced:
+    """The graph of what a function of tensors does.
+
+    The function runs once. All operations on its arguments, and on tensors that were there before,
+    become nodes; so do writes in place into these. Tensors keep their numbers.
 
     Args:
-        function: from tensors to a tensor or a sequence of tensors; run once.
+        function: from tensors to tensors; lists, tuples and dicts of them, or None.
         arguments: the type of each argument.
-        bind: tensors that are inputs as well, though not arguments (parameters); see
-            `Trace.binding`.
+        bind: tensors whose variables come first, in this order. All others are found by use.
+        into: an empty trace to use.
 
     Returns:
-        The graph, its inputs being the arguments, then those of ``bound``.
+        The graph, its inputs being the arguments and its outputs the tensors that were returned.
 
     Raises:
-        GraphError: the function needs numbers (``if``, ``print``, ``item``) or writes in place.
+        GraphError: the function needs numbers (``if``, ``print``, ``item``), or two variables share
+            memory that is written.
     """
-    building = Trace()
-    with building.binding(bind):
-        results = function(*(building.input(type) for type in arguments))
-        return building.build([results] if isinstance(results, Tensor) else list(results))
+    building = into or Trace()
+    with building.tracing():
+        for x in bind:
+            building.variable(x)
+        returned = function(*(building.input(kind) for kind in arguments))
+        outputs: list[Any] = []
+        structure = _numbered(returned, outputs)
+        values = [building.value(building.handle(x)) for x in outputs]
+    return finish(building, values, structure)
 
 
-def _no_numbers(value: Value) -> GraphError:
-    return GraphError(
-        f"symbolic tensor of type {value.type}: its numbers are not known while a graph is being "
-        "built, so print, if, float(), item() and numpy() cannot have them"
+def finish(building: Trace, outputs: Sequence[Any], structure: Any = None) -> Traced:
+    """The graph of a trace with these values as outputs.
+
+    Raises:
+        GraphError: two variables share memory that is written.
+    """
+    frame = building.frames[0]
+    built = frame.builder.build(outputs)
+    graph = Graph(
+        built.inputs, tuple(frame.nodes()), built.outputs, built.variables, built.sites
+    )  # fmt: skip
+    cells = tuple(building.cells)
+    _check_apart(cells)
+    return Traced(graph, cells, structure)
+
+
+def _numbered(returned: Any, outputs: list[Any]) -> Any:
+    """The structure with tensors replaced by their numbers in ``outputs``."""
+    if isinstance(returned, Tensor):
+        outputs.append(returned)
+        return len(outputs) - 1
+    if isinstance(returned, dict):
+        return {key: _numbered(item, outputs) for key, item in returned.items()}
+    if isinstance(returned, (list, tuple)):
+        items = [_numbered(item, outputs) for item in returned]
+        if hasattr(returned, "_fields"):
+            return type(returned)(*items)
+        return type(returned)(items)
+    if returned is None:
+        return None
+    raise GraphError(
+        f"trace: expected a function that returns tensors, in lists, tuples or dicts, received "
+        f"{type(returned).__name__}"
     )
+
+
+def _check_apart(cells: Sequence[Cell]) -> None:
+    """Refuse variables that share memory, if one of them is written."""
+    spans = [(*np.lib.array_utils.byte_bounds(cell.array), cell) for cell in cells]
+    spans.sort(key=lambda span: span[:2])
+    reach, owner = 0, None
+    for low, high, cell in spans:
+        if low < reach and owner is not None and (cell.is_written or owner.is_written):
+            raise GraphError(
+                f"graph: a variable of shape {cell.array.shape} shares memory with one of shape "
+                f"{owner.array.shape}, and one of them is written; use views that dilim made of "
+                "one tensor, or copies"
+            )
+        if high > reach and low < high:
+            reach, owner = high, cell

@@ -9,6 +9,7 @@ from contextlib import ContextDecorator, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.errors import GradientError
+from dilim.runtime import devices
 
 if TYPE_CHECKING:
     from dilim.ops.opdef import OpDef
@@ -17,16 +18,25 @@ if TYPE_CHECKING:
 _serials = itertools.count()
 
 
+def now() -> int:
+    """A moment: what is recorded from here on has a serial of at least this."""
+    return next(_serials)
+
+
 class Mode(threading.local):
     """Settings of eager execution, one set per thread.
 
     Attributes:
         recording: whether operations on tensors that require gradients are recorded.
         anomaly: whether every result is searched for NaN.
+        tracer: the graph that the running function is being turned into, or None.
+        watched: whether every result is looked at, for one of the last two.
     """
 
     recording: bool = True
     anomaly: bool = False
+    tracer: Any = None
+    watched: bool = False
 
 
 mode: Final = Mode()
@@ -75,12 +85,39 @@ def detect_anomaly() -> Iterator[None]:
     It looks at every result, in the forward and in the backward pass, and raises a
     NonFiniteError that names the operation, its inputs and the user's line. Slow; for searching.
     """
-    before = mode.anomaly
-    mode.anomaly = True
+    before = mode.anomaly, mode.watched
+    mode.anomaly = mode.watched = True
     try:
         yield
     finally:
-        mode.anomaly = before
+        mode.anomaly, mode.watched = before
+
+
+@contextmanager
+def traced_by(tracer: Any) -> Iterator[None]:
+    """A context in which operations on tensors made before it become nodes of a graph.
+
+    Args:
+        tracer: a `dilim.tensors.dispatch.Tracer`.
+    """
+    before = mode.tracer, mode.watched
+    mode.tracer = tracer
+    mode.watched = tracer is not None or mode.anomaly
+    try:
+        yield
+    finally:
+        mode.tracer, mode.watched = before
+
+
+@contextmanager
+def eagerly() -> Iterator[None]:
+    """A context in which everything is done now, also while a function is being traced.
+
+    For work that a traced function does once and that is no part of it, such as making the state
+    that it will write.
+    """
+    with traced_by(None), devices.no_epoch():
+        yield
 
 
 class Node:
@@ -97,9 +134,12 @@ class Node:
         versions: the write counts of the inputs' storages when they were read.
         serial: creation order.
         version: the write count of the result's storage when it was made.
+        values: the values of a graph that the inputs were; set inside regions of graphs only.
     """
 
-    __slots__ = ("edges", "inputs", "op", "params", "serial", "version", "versions")
+    __slots__ = ("edges", "inputs", "op", "params", "serial", "values", "version", "versions")
+
+    values: list[Any]
 
     def __init__(
         self,
@@ -138,7 +178,8 @@ class Overwritten:
         self.name = value.name
         self._operation = operation
 
-    def _refuse(self) -> GradientError:
+    def refusal(self) -> GradientError:
+        """The error for a use of the contents."""
         who = f"tensor '{self.name}'" if self.name else "a tensor"
         return GradientError(
             f"backward of {self._operation}: {who} of shape {self.shape} was written in place "
@@ -149,6 +190,6 @@ class Overwritten:
     @property
     def _data(self) -> Any:
         """Any use as an operand asks for the data first, and fails here."""
-        raise self._refuse()
+        raise self.refusal()
 
     device = _data

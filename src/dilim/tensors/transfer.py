@@ -11,11 +11,12 @@ import numpy as np
 
 from dilim import dtypes, shapes
 from dilim.dtypes import DType
-from dilim.errors import DeviceError, DtypeError, GradientError
+from dilim.errors import DeviceError, DtypeError, GradientError, GraphError
+from dilim.ir.types import type_of
 from dilim.ops.build import unary_samples
 from dilim.ops.opdef import OpDef
 from dilim.runtime.devices import CPU, Device, MirroredStorage, Storage, as_device
-from dilim.tensors.dispatch import record
+from dilim.tensors.dispatch import Tracer, has_numbers, record
 from dilim.tensors.tape import mode
 
 if TYPE_CHECKING:
@@ -45,27 +46,40 @@ def to(x: Tensor, target: Device | DType | str, copy: bool) -> Tensor:
 
 def to_device(x: Tensor, *, device: Device) -> Tensor:
     """A new tensor on ``device`` with the same numbers; differentiable."""
-    array = np.array(host(x), order="C")
-    if device is CPU:
-        handle: Any = array
-    else:
-        buffer = device.upload(array.reshape(-1))
-        handle = device.view(buffer, x.shape, shapes.row_major_strides(x.shape), 0)
-    result = type(x)._wrap(handle, x.shape, x.dtype, device)
+    result = _placed(x, np.array(host(x), order="C"), device)
     result.name = x.name
     if mode.recording and x.requires_grad:
         record(to_device_op, (x,), {"device": device}, result)
     return result
 
 
+def _placed(x: Tensor, array: np.ndarray, device: Device) -> Tensor:
+    """A tensor of x's class with the numbers of a row-major array, on a device."""
+    if device is CPU:
+        return type(x)._from_array(array)
+    if isinstance(device, Tracer):
+        placed: Tensor = device.constant(array)
+        return placed
+    buffer = device.upload(array.reshape(-1))
+    handle = device.view(buffer, array.shape, shapes.row_major_strides(array.shape), 0)
+    return type(x)._wrap(handle, array.shape, dtypes.from_numpy(array.dtype), device)
+
+
 def beside(x: Tensor, array: np.ndarray) -> Tensor:
     """A tensor over a host array, on the device of ``x``; nothing is copied on the CPU."""
-    result = type(x)._from_array(array)
-    return result if x.device is CPU else to_device(result, device=x.device)
+    if x.device is CPU:
+        return type(x)._from_array(array)
+    return _placed(x, np.array(array, order="C"), x.device)
 
 
 def host(x: Tensor) -> np.ndarray:
-    """The numbers of a tensor as a NumPy array; shares memory on the CPU."""
+    """The numbers of a tensor as a NumPy array; shares memory on the CPU.
+
+    Raises:
+        GraphError: the tensor belongs to a graph that is being built.
+    """
+    if mode.tracer is not None or isinstance(x.device, Tracer):
+        _check_has_numbers(x)
     if x.device is CPU:
         array: np.ndarray = x._data
         return array
@@ -77,20 +91,22 @@ def host(x: Tensor) -> np.ndarray:
     return CPU.view(flat, x.shape, x.strides, x._data.offset)
 
 
+def _check_has_numbers(x: Tensor) -> None:
+    if not has_numbers(x):
+        name = f" {x.name!r}" if x.name else ""
+        raise GraphError(
+            f"tensor{name} of type {type_of(x)}: its numbers are not known while a graph is being "
+            "built, so print, if, float(), item() and numpy() cannot have them"
+        )
+
+
 def move(x: Tensor, device: Device) -> None:
     """See `Tensor.move_`."""
     if device is x.device:
         return
     check_movable("move_", x)
-    array = np.array(host(x), order="C")
-    if device is CPU:
-        x._data = array
-        x._storage = Storage(CPU, array)
-    else:
-        buffer = device.upload(array.reshape(-1))
-        x._data = device.view(buffer, x.shape, shapes.row_major_strides(x.shape), 0)
-        x._storage = Storage(device, buffer)
-    x._device = device
+    placed = _placed(x, np.array(host(x), order="C"), device)
+    x._data, x._storage, x._device = placed._data, placed._storage, device
 
 
 def convert(x: Tensor, target: Device | DType | str) -> None:

@@ -1,0 +1,1 @@
+"""Compiling ordinary Python: for now, models of the scalar engine."""
