@@ -46,6 +46,9 @@ CASES = {
     ),
     "e": Case("logistic regression, 3 weights, 53 rows", "logistic", (3,), 53, 1, 1000),
     "act": Case("greedy action 4-64-64-2, NumPy observation in, int out", "act", (4, 64, 64, 2)),
+    "p": Case("DQN update 7-31-1-13-5, batch 37", "dqn", (7, 31, 1, 13, 5), 37),
+    "q": Case("classifier 17-101-53-29-3, batch 23", "classify", (17, 101, 53, 29, 3), 23),
+    "r": Case("regression 13-211-1, batch 64", "regress", (13, 211, 1), 64),
     "small": Case("x * y, 10 elements, taped", "small", (10,), 1, 1, 1),
     "small_grad": Case("(x * y) and its backward, 10 elements", "small_grad", (10,), 1, 1, 1),
 }
@@ -90,6 +93,8 @@ def data(name: str, dtype: Any = np.float32) -> Data:
                 (normal(batch, features), random.integers(0, case.sizes[-1], batch))
                 for _ in range(case.batches)
             ]
+        case "regress":
+            batches = [(normal(batch, features), normal(batch, 1)) for _ in range(case.batches)]
         case "logistic":
             rows = normal(batch, features)
             noise = random.standard_normal(batch)
@@ -111,7 +116,7 @@ def numpy_job(name: str, dtype: Any = np.float32) -> Job:
     if case.kind.startswith("small"):
         return _small(case.kind, given)
     network = _Network(given, case, dtype)
-    step = {"dqn": network.dqn, "classify": network.classify, "act": network.act}[case.kind]
+    step = getattr(network, case.kind)
     numbers = (float(step(i)) for i in range(case.checked))
     return Job(step, numbers, case.batches)
 
@@ -233,6 +238,14 @@ class _Network:
         self.backward(x)
         self.adam()
         return loss
+
+    def regress(self, index: int) -> np.floating:
+        x, wanted = self.given.batches[index]
+        error = self.forward(self.parameters, x, self.signals) - wanted
+        np.multiply(error, self.dtype(2 / error.size), out=self.signal_slopes[-1])
+        self.backward(x)
+        self.adam()
+        return (error * error).mean()
 
     def act(self, index: int) -> int:
         (x,) = self.given.batches[index]

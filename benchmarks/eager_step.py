@@ -33,6 +33,10 @@ PEERS = [
     for threads, environment in ((1, ONE_THREAD), (2, TWO_THREADS))
 ]
 
+TRAINING = ("dqn", "classify", "regress")
+EAGER = [name for name in CASES if name not in "pqr"]
+"""The odd architectures are left to the compiled programs."""
+
 Step = Callable[[int], Any]
 
 
@@ -46,39 +50,57 @@ def dilim_job(name: str) -> Job:
         return _dilim_logistic(dilim, given)
     if case.kind.startswith("small"):
         return _dilim_small(dilim, case.kind, given)
-    online, target = (_dilim_network(dilim, case, w) for w in (given.weights, given.target))
     if case.kind == "act":
+        model = dilim_network(case, given.weights)
 
         def act(index: int) -> int:
             with dilim.no_grad():
-                return int(online(to(given.batches[index][0])).argmax())
+                return int(model(to(given.batches[index][0])).argmax())
 
         return _training_job(case, act)
+    update, batch = dilim_update(case, given), _batches(name, given, to)
+    return _training_job(case, lambda index: update(*batch(index)))
 
-    def dqn_loss(observation: Any, action: Any, reward: Any, following: Any, end: Any) -> Any:
+
+def dilim_update(
+    case: Case, given: Data, learning_rate: float = LEARNING_RATE
+) -> Callable[..., Any]:
+    """A training step as a function from the tensors of a batch to the loss."""
+    import dilim
+    from dilim.nn import losses
+
+    online = dilim_network(case, given.weights)
+    target = dilim_network(case, given.target)
+    optimiser = dilim.optim.Adam(online.parameters(), learning_rate=learning_rate)
+
+    def dqn(observation: Any, action: Any, reward: Any, following: Any, end: Any) -> Any:
         with dilim.no_grad():
             wanted = reward + DISCOUNT * (1 - end) * target(following).max(axis=1)
         chosen = dilim.take_along_axis(online(observation), action[:, None], axis=1)[:, 0]
-        return dilim.nn.losses.huber(chosen, wanted)
+        return losses.huber(chosen, wanted)
 
-    def class_loss(x: Any, label: Any) -> Any:
-        return dilim.nn.losses.cross_entropy(online(x), label)
+    def classify(x: Any, label: Any) -> Any:
+        return losses.cross_entropy(online(x), label)
 
-    loss_of = dqn_loss if case.kind == "dqn" else class_loss
-    optimiser = dilim.optim.Adam(online.parameters(), learning_rate=LEARNING_RATE)
-    batch = _batches(name, given, to)
+    def regress(x: Any, wanted: Any) -> Any:
+        return losses.mse(online(x), wanted)
 
-    def step(index: int) -> Any:
-        loss = loss_of(*batch(index))
+    loss_of = {"dqn": dqn, "classify": classify, "regress": regress}[case.kind]
+
+    def update(*batch: Any) -> Any:
         optimiser.zero_grad()
+        loss = loss_of(*batch)
         loss.backward()
         optimiser.step()
         return loss
 
-    return _training_job(case, step)
+    return update
 
 
-def _dilim_network(dilim: Any, case: Case, weights: list[np.ndarray]) -> Any:
+def dilim_network(case: Case, weights: list[np.ndarray]) -> Any:
+    """The network of a case with these weights."""
+    import dilim
+
     network = dilim.nn.MLP(case.sizes[0], list(case.sizes[1:]), activation="relu")
     with dilim.no_grad():
         for parameter, array in zip(network.parameters(), weights, strict=True):
@@ -136,7 +158,10 @@ def torch_job(name: str, fused: bool) -> Job:
     def class_loss(x: Any, label: Any) -> Any:
         return functional.cross_entropy(online(x), label)
 
-    loss_of = dqn_loss if case.kind == "dqn" else class_loss
+    def square_loss(x: Any, wanted: Any) -> Any:
+        return functional.mse_loss(online(x), wanted)
+
+    loss_of = {"dqn": dqn_loss, "classify": class_loss, "regress": square_loss}[case.kind]
     optimiser = torch.optim.Adam(online.parameters(), lr=LEARNING_RATE, fused=fused or None)
     batch = _batches(name, given, torch.from_numpy)
 
@@ -214,7 +239,7 @@ def _job(peer: str, name: str) -> Job | None:
     """The job of a peer, or None where it would only repeat another peer's."""
     library, threads = peer.rsplit("_", 1)
     kind = CASES[name].kind
-    if library == "torch_fused" and kind not in ("dqn", "classify"):
+    if library == "torch_fused" and kind not in TRAINING:
         return None
     if threads == "2t" and kind.startswith("small"):
         return None
@@ -222,7 +247,7 @@ def _job(peer: str, name: str) -> Job | None:
 
 
 def main() -> None:
-    options = arguments(__doc__.splitlines()[0], PEERS, list(CASES))
+    options = arguments(__doc__.splitlines()[0], PEERS, EAGER)
     if options.worker:
         serve(functools.partial(_job, options.worker))
         return

@@ -12,22 +12,18 @@ How a comparison is made:
   weights, chosen actions) are compared with a NumPy float64 run.
 
 A benchmark is a script that calls :func:`serve` when started with ``--worker PEER`` and
-:func:`compare` otherwise. Results are JSON lines: one for the run (:func:`describe_run`), one per
-case and peer.
+:func:`compare` otherwise. Results are JSON lines: one for the run (`machine.py`), one per case and
+peer.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
-import importlib.metadata
 import itertools
 import json
 import math
 import os
-import platform
 import random
-import shlex
 import statistics
 import subprocess
 import sys
@@ -43,6 +39,8 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THRE
 TWO_THREADS = {name: "2" for name in ONE_THREAD}
 # These two choose other kernels than OpenBLAS takes by itself for the CPU at hand.
 UNSET = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+
+SOURCE = Path(__file__).resolve().parents[1] / "src"
 
 QUIET_CORES = 0.25
 """Below this use of CPU by other processes, in cores, a sample counts as quiet."""
@@ -66,22 +64,35 @@ class Job:
 
     Attributes:
         step: ``step(i)`` trains on batch ``i``. Its result is read only outside the timed loop.
+            With ``arguments`` it is called as ``step(*arguments[i])``, which spares a call.
         check: Numbers to compare with the reference, computed, as they are taken, from the initial
             state on.
         batches: Number of different batches, used in turn.
+        arguments: Those of each batch.
+        unit: Steps that one call does.
+        finish: Waits for what the steps began; part of the timed batch.
         facts: Anything worth keeping in the result, e.g. the number of nodes built.
     """
 
     step: Callable[[int], Any]
     check: Iterable[float]
     batches: int = 1
+    arguments: Sequence[tuple[Any, ...]] = ()
+    unit: int = 1
+    finish: Callable[[], Any] | None = None
     facts: Row = field(default_factory=dict)
 
-    def run(self, steps: int) -> None:
-        """Run so many steps, batches in turn."""
+    def run(self, calls: int) -> None:
+        """Call so often, batches in turn."""
         step = self.step
-        for index in itertools.islice(itertools.cycle(range(self.batches)), steps):
-            step(index)
+        if self.arguments:
+            for given in itertools.islice(itertools.cycle(self.arguments), calls):
+                step(*given)
+        else:
+            for index in itertools.islice(itertools.cycle(range(self.batches)), calls):
+                step(index)
+        if self.finish is not None:
+            self.finish()
 
 
 @dataclass(frozen=True)
@@ -135,15 +146,16 @@ def _first_numbers(job: Job, started: float) -> Row:
     return {
         "numbers": [first, *numbers],
         "first_call_s": round(first_call, 3),
+        "unit": job.unit,
         "facts": job.facts,
     }
 
 
-def _timed_run(job: Job | None, steps: int) -> Row:
+def _timed_run(job: Job | None, calls: int) -> Row:
     if job is None:
         raise RuntimeError("run was asked for before prepare")
     cpu, wall = time.process_time(), time.perf_counter()
-    job.run(steps)
+    job.run(calls)
     return {"seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - cpu}
 
 
@@ -156,6 +168,9 @@ class Worker:
         for name in UNSET:
             environment.pop(name, None)
         environment.update(peer.environment)
+        # Whatever is installed: the code beside the benchmarks is measured.
+        paths = [str(SOURCE), os.environ.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         self.log = logs / f"{script.stem}-{peer.name}.log"
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
@@ -209,24 +224,24 @@ def machine_cpu_seconds() -> float:
     return (user + nice + system + irq + soft_irq + steal) / os.sysconf("SC_CLK_TCK")
 
 
-def _sample(worker: Worker, steps: int) -> Sample | None:
+def _sample(worker: Worker, calls: int, unit: int) -> Sample | None:
     before = machine_cpu_seconds()
-    answer = worker.ask(run=steps)
+    answer = worker.ask(run=calls)
     if "error" in answer:
         return None
     seconds, own = answer["seconds"], answer["cpu_seconds"]
     others = max(0.0, machine_cpu_seconds() - before - own) / seconds
-    return Sample(seconds / steps * 1e6, others, own / seconds)
+    return Sample(seconds / (calls * unit) * 1e6, others, own / seconds)
 
 
 def _batch_length(worker: Worker, seconds: float) -> int:
-    """Steps that take about ``seconds``: found by growing a batch, which also warms the peer up."""
-    steps = 1
+    """Calls that take about ``seconds``: found by growing a batch, which also warms the peer up."""
+    calls = 1
     while True:
-        took = min(worker.ask(run=steps).get("seconds", math.inf) for _ in range(2))
-        if took >= seconds / 4 or steps >= 1_000_000:
-            return max(1, round(steps * seconds / took))
-        steps *= 4
+        took = min(worker.ask(run=calls).get("seconds", math.inf) for _ in range(2))
+        if took >= seconds / 4 or calls >= 1_000_000:
+            return max(1, round(calls * seconds / took))
+        calls *= 4
 
 
 def _quiet(samples: Sequence[Sample]) -> list[Sample]:
@@ -274,7 +289,8 @@ def _compare_case(
     emit: Callable[[Row], None],
 ) -> None:
     rows: dict[str, Row] = {}
-    steps: dict[str, int] = {}
+    calls: dict[str, int] = {}
+    units: dict[str, int] = {}
     for name, worker in workers.items():
         row: Row = {"benchmark": benchmark, "case": case, "peer": name}
         answer = worker.ask(prepare=case)
@@ -286,7 +302,8 @@ def _compare_case(
         row["first_call_s"] = answer["first_call_s"]
         row["max_rel_err"] = largest_relative_error(answer["numbers"], right)
         rows[name] = row | answer["facts"]
-        steps[name] = _batch_length(worker, effort.batch_seconds)
+        units[name] = answer["unit"]
+        calls[name] = _batch_length(worker, effort.batch_seconds)
     samples: dict[str, list[Sample]] = {name: [] for name in rows}
     for done in range(effort.rounds * effort.stretch):
         wanting = [
@@ -296,10 +313,11 @@ def _compare_case(
         ]
         order.shuffle(wanting)
         for name in wanting:
-            if (sample := _sample(workers[name], steps[name])) is not None:
+            if (sample := _sample(workers[name], calls[name], units[name])) is not None:
                 samples[name].append(sample)
     for name, row in rows.items():
-        emit(row | {"steps_per_batch": steps[name]} | summarise(samples[name]))
+        counts = {"steps_per_batch": calls[name] * units[name]}
+        emit(row | counts | summarise(samples[name]))
 
 
 def summarise(samples: Sequence[Sample]) -> Row:
@@ -339,37 +357,6 @@ def writer(out: Path | None) -> Callable[[Row], None]:
                 file.write(line + "\n")
 
     return emit
-
-
-def describe_run(command: Sequence[str], packages: Sequence[str]) -> Row:
-    """The row that says where, when and with what a run was made."""
-    versions = {}
-    for name in packages:
-        try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return {
-        "benchmark": "run",
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="minutes"),
-        "command": shlex.join(command),
-        "cpu": _cpu_model(),
-        "cores": os.cpu_count(),
-        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "python": platform.python_version(),
-        "versions": versions,
-    }
-
-
-def _cpu_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    facts = dict(line.split(":", 1) for line in lines if ":" in line)
-    facts = {key.strip(): value.strip() for key, value in facts.items()}
-    name = facts.get("model name", platform.machine())
-    return f"{name}, family {facts.get('cpu family', '?')}, model {facts.get('model', '?')}"
 
 
 def arguments(description: str, peers: Sequence[Peer], cases: Sequence[str]) -> argparse.Namespace:

@@ -12,7 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from harness import describe_run, writer
+from harness import writer
+from machine import describe_run
 from report import load, report
 
 HERE = Path(__file__).resolve().parent

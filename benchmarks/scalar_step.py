@@ -2,7 +2,9 @@
 
 ``dilim`` and ``micrograd`` run the very same expressions, node for node (the rows' ``nodes`` are
 counted by walking the loss), on Python floats. ``dilim_own`` is the same network as a dilim user
-writes it: ``MLP``, ``loss.mse``, ``SGD``. ``numpy`` computes the same step on arrays, for scale.
+writes it: ``MLP``, ``loss.mse``, ``SGD``. ``dilim_compiled`` is that network as machine code, one
+step per call; ``dilim_compiled_train`` takes 1,000 steps in one call. ``numpy`` computes the same
+step on arrays, for scale.
 
     python benchmarks/scalar_step.py [--cases mlp,moons] [--peers ...] [--quick] [--out FILE]
 """
@@ -19,7 +21,15 @@ from harness import Job, Peer, arguments, compare, serve, writer
 
 LEARNING_RATE = 0.01
 CHECKED_STEPS = 10
-PEERS = [Peer("dilim"), Peer("dilim_own"), Peer("micrograd"), Peer("numpy")]
+STEPS = 1000
+"""Steps that ``dilim_compiled_train`` takes in one call."""
+PEERS = [
+    Peer(name)
+    for name in (
+        *("dilim", "dilim_own", "dilim_compiled", "dilim_compiled_train"),
+        *("micrograd", "numpy"),
+    )
+]
 # Layer sizes and activation of the hidden layers; the last layer is linear.
 CASES: dict[str, tuple[list[int], str]] = {
     "mlp": ([3, 4, 4, 1], "tanh"),
@@ -134,16 +144,10 @@ def dilim_job(case: str) -> Job:
 
 
 def dilim_own_job(case: str) -> Job:
-    from dilim.scalar import MLP, SGD, loss
+    from dilim.scalar import SGD, loss
 
-    sizes, activation = CASES[case]
     points, targets = (array.tolist() for array in data(case))
-    model = MLP(sizes[0], sizes[1:], activation=activation)
-    for layer, matrix in zip(model.layers, initial_weights(case), strict=True):
-        for neuron, column in zip(layer.neurons, matrix.T.tolist(), strict=True):
-            for weight, number in zip(neuron.weights, column, strict=True):
-                weight.data = number
-            neuron.bias.data = 0.0
+    model = own_model(case)
     optimiser = SGD(model.parameters(), learning_rate=LEARNING_RATE)
 
     def error() -> Any:
@@ -157,6 +161,43 @@ def dilim_own_job(case: str) -> Job:
         return result.data
 
     return Job(step, losses(step), facts={"nodes": count_nodes(error(), "inputs")})
+
+
+def own_model(case: str) -> Any:
+    """The network of a case in `dilim.scalar`."""
+    from dilim.scalar import MLP
+
+    sizes, activation = CASES[case]
+    model = MLP(sizes[0], sizes[1:], activation=activation)
+    for layer, matrix in zip(model.layers, initial_weights(case), strict=True):
+        for neuron, column in zip(layer.neurons, matrix.T.tolist(), strict=True):
+            for weight, number in zip(neuron.weights, column, strict=True):
+                weight.data = number
+            neuron.bias.data = 0.0
+    return model
+
+
+def compiled_model(case: str) -> Any:
+    """The network of a case with its training step as machine code."""
+    from dilim.scalar import SGD
+    from dilim.slicing.scalar_model import compile
+
+    model = own_model(case)
+    return compile(model, optimizer=SGD(model.parameters(), learning_rate=LEARNING_RATE))
+
+
+def dilim_compiled_job(case: str) -> Job:
+    points, targets = data(case)
+    step = compiled_model(case).step
+    numbers = (step(points, targets) for _ in range(CHECKED_STEPS))
+    return Job(step, numbers, arguments=[(points, targets)])
+
+
+def dilim_compiled_train_job(case: str) -> Job:
+    points, targets = data(case)
+    train = compiled_model(case).train
+    numbers = train(points, targets, STEPS)[:CHECKED_STEPS]
+    return Job(train, numbers, arguments=[(points, targets, STEPS)], unit=STEPS)
 
 
 def numpy_job(case: str) -> Job:
@@ -190,6 +231,8 @@ def numpy_job(case: str) -> Job:
 JOBS = {
     "dilim": dilim_job,
     "dilim_own": dilim_own_job,
+    "dilim_compiled": dilim_compiled_job,
+    "dilim_compiled_train": dilim_compiled_train_job,
     "micrograd": micrograd_job,
     "numpy": numpy_job,
 }
