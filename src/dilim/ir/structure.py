@@ -50,6 +50,11 @@ def walk(graph: Graph) -> Iterator[Node]:
             yield from walk(region)
 
 
+def fused_nodes(graph: Graph) -> list[Node]:
+    """The kernel calls of a program, in order."""
+    return [node for node in walk(graph) if node.op == FUSED]
+
+
 def any_node(graph: Graph, test: Callable[[Node], bool]) -> bool:
     """Whether some node, in regions too, passes a test."""
     return any(test(node) for node in walk(graph))

@@ -105,8 +105,12 @@ def exact_inverse(number: float, dtype: DType) -> float | None:
 
 
 def _power(rewriter: Rewriter, node: Node) -> Value | None:
+    """``x ** 1`` is x for integers; ``x ** 2`` is ``x * x``, correctly rounded in both."""
     x, y = node.inputs
-    return x if not x.dtype.is_floating and _number(rewriter, y) == 1 else None
+    number = _number(rewriter, y)
+    if number == 2 and x.type == node.results[0].type:
+        return rewriter.add("multiply", x, x)
+    return x if not x.dtype.is_floating and number == 1 else None
 
 
 def _negative(rewriter: Rewriter, node: Node) -> Value | None:

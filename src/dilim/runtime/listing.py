@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from dilim.backends.llvm import binding
 from dilim.backends.llvm.driver import write_driver
+from dilim.ir.structure import fused_nodes
 from dilim.ir.text import from_text
 from dilim.passes.memory import aliases, plan_memory
-from dilim.runtime.build import (
-    Built,
-    Settings,
-    calls_of,
-    fused_nodes,
-    kernel_key,
-    kernel_name,
-    write_fused,
-)
+from dilim.runtime.build import Built, Settings
+from dilim.runtime.compiler import calls_of, kernel_key, kernel_name, write_fused
 
 
 def modules(built: Built, settings: Settings) -> dict[str, str]:

@@ -18,12 +18,12 @@ from dilim.ir import plan as p
 from dilim.ir.graph import Graph, Value
 from dilim.ir.places import at_place
 from dilim.ir.plan import Point
-from dilim.ir.structure import SEND, walk
+from dilim.ir.structure import SEND, fused_nodes, walk
 from dilim.ir.text import from_text
 from dilim.ir.types import Type
 from dilim.ops.table import OPERATIONS
 from dilim.runtime import threads
-from dilim.runtime.build import Built, Settings, build, fused_nodes
+from dilim.runtime.build import Built, Settings, build
 
 SAFEPOINT_SECONDS: Final = 0.01
 """How long a program runs before it comes back to Python."""
