@@ -2,8 +2,9 @@
 
 Timed is the way from a graph to its first result, and the import of llvmlite, apart. The cache of
 compiled code is a folder of its own: empty (``cold``), with the same program (``hit``), or with a
-program that differs in one constant (``rate``) or lacks an output (``output``), so that most or all
-kernels are found but not the program.
+program that differs in one number (``constant``) or lacks an output (``output``), so that most
+kernels are found but not the program. In cases called ``loaded`` the process has compiled another
+program before: nothing is imported any more.
 
     python benchmarks/compile_time.py [--quick] [--out FILE]
 """
@@ -32,9 +33,12 @@ from scalar_step import data as scalar_data
 
 SCENARIOS: dict[str, tuple[str | None, str]] = {
     "a cold": (None, "a"),
-    "a rate": ("a", "a rate"),
+    "a constant": ("a", "a constant"),
     "a output": ("a", "a output"),
     "a hit": ("a", "a"),
+    "a constant loaded": ("a", "a constant"),
+    "a output loaded": ("a", "a output"),
+    "a hit loaded": ("a", "a"),
     "b cold": (None, "b"),
     "c cold": (None, "c"),
     "d cold": (None, "d"),
@@ -50,13 +54,15 @@ SETTLED = 100
 
 
 # ------------------------------------------------------------------ in the fresh process
-def child(program: str) -> Row:
+def child(program: str, loaded: bool) -> Row:
     """Milliseconds of one compilation in this process."""
     began = time.perf_counter()
     import llvmlite.binding  # noqa: F401
 
     imported = time.perf_counter() - began
     prepare = scalar_program if program in ("mlp", "moons") else tensor_program
+    if loaded:
+        compile_another(0)
     first_result = prepare(program)
     started = time.perf_counter()
     first_result()
@@ -69,7 +75,7 @@ def tensor_program(program: str) -> Callable[[], Any]:
 
     name, _, change = program.partition(" ")
     case, given = CASES[name], data(name)
-    update = dilim_update(case, given, *([3e-4] if change == "rate" else []))
+    update = dilim_update(case, given, *([0.95] if change == "constant" else []))
 
     def more(*batch: Any) -> tuple[Any, Any]:
         return update(*batch), batch[0].max()
@@ -84,17 +90,19 @@ def scalar_program(program: str) -> Callable[[], Any]:
     return lambda: compiled_model(program).step(points, targets)
 
 
-def memory_of_new_programs() -> Row:
-    """Resident memory while programs are compiled that are all different, nothing kept."""
+def compile_another(number: int) -> None:
+    """Compile and run a small program, another one for each number."""
     import dilim
 
-    def compile_another(number: int) -> None:
-        graph = dilim.Graph.from_function(
-            lambda x: ((x * (1.0 + number / 7.0)).exp() @ x.T).sum(axis=0), batch
-        )
-        graph.compile()(batch)
-
     batch = np.ones((8, 8), np.float32)
+    graph = dilim.Graph.from_function(
+        lambda x: ((x * (1.0 + number / 7.0)).exp() @ x.T).sum(axis=0), batch
+    )
+    graph.compile()(batch)
+
+
+def memory_of_new_programs() -> Row:
+    """Resident memory while programs are compiled that are all different, nothing kept."""
     return _growth(compile_another)
 
 
@@ -107,13 +115,13 @@ def memory_of_hits() -> Row:
     return _growth(lambda _: graph.compile()(*given.batches[0]))
 
 
-def _growth(compile_another: Callable[[int], None]) -> Row:
+def _growth(compile_next: Callable[[int], None]) -> Row:
     settled, started = 0.0, time.perf_counter()
     for number in range(COMPILATIONS):
         if number == SETTLED:
             gc.collect()
             settled = _resident_megabytes()
-        compile_another(number)
+        compile_next(number)
     seconds = time.perf_counter() - started
     gc.collect()
     end = _resident_megabytes()
@@ -135,9 +143,10 @@ MEMORY = {"new programs": memory_of_new_programs, "hits": memory_of_hits}
 
 
 # ------------------------------------------------------------------ outside
-def run_child(what: str, cache: Path) -> Row:
+def run_child(what: str, cache: Path, loaded: bool = False) -> Row:
     environment = {**os.environ, "DILIM_CACHE": str(cache), "PYTHONPATH": str(SOURCE)}
-    command = [sys.executable, __file__, "--child", what]
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
+    command = [sys.executable, __file__, "--child", what, *["--loaded"] * loaded]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode:
         return {"error": done.stderr.strip().splitlines()[-1][:300]}
@@ -154,7 +163,7 @@ def timed(scenario: str, rounds: int) -> Row:
         with tempfile.TemporaryDirectory() as folder:
             if before is not None:
                 run_child(before, Path(folder))
-            answer = run_child(program, Path(folder))
+            answer = run_child(program, Path(folder), scenario.endswith(" loaded"))
         if "error" in answer:
             return row | answer
         answers.append(answer)
@@ -167,18 +176,19 @@ def timed(scenario: str, rounds: int) -> Row:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--loaded", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--quick", action="store_true", help="one process each")
     parser.add_argument("--only", default=",".join([*SCENARIOS, *MEMORY]), help="%(default)s")
     parser.add_argument("--out", type=Path, help="append the JSON lines to this file")
     options = parser.parse_args()
     if options.child:
-        answer = MEMORY[options.child]() if options.child in MEMORY else child(options.child)
-        print(json.dumps(answer))
+        memory = MEMORY.get(options.child)
+        print(json.dumps(memory() if memory else child(options.child, options.loaded)))
         return
     emit = writer(options.out)
     for name in options.only.split(","):
         if name in SCENARIOS:
-            emit(timed(name, 1 if options.quick else 5))
+            emit(timed(name, 1 if options.quick else 3))
         else:
             row = {"benchmark": "compile_time", "case": name, "peer": "dilim"}
             with tempfile.TemporaryDirectory() as folder:

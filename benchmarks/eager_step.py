@@ -62,20 +62,18 @@ def dilim_job(name: str) -> Job:
     return _training_job(case, lambda index: update(*batch(index)))
 
 
-def dilim_update(
-    case: Case, given: Data, learning_rate: float = LEARNING_RATE
-) -> Callable[..., Any]:
+def dilim_update(case: Case, given: Data, discount: float = DISCOUNT) -> Callable[..., Any]:
     """A training step as a function from the tensors of a batch to the loss."""
     import dilim
     from dilim.nn import losses
 
     online = dilim_network(case, given.weights)
     target = dilim_network(case, given.target)
-    optimiser = dilim.optim.Adam(online.parameters(), learning_rate=learning_rate)
+    optimiser = dilim.optim.Adam(online.parameters(), learning_rate=LEARNING_RATE)
 
     def dqn(observation: Any, action: Any, reward: Any, following: Any, end: Any) -> Any:
         with dilim.no_grad():
-            wanted = reward + DISCOUNT * (1 - end) * target(following).max(axis=1)
+            wanted = reward + discount * (1 - end) * target(following).max(axis=1)
         chosen = dilim.take_along_axis(online(observation), action[:, None], axis=1)[:, 0]
         return losses.huber(chosen, wanted)
 

@@ -46,7 +46,7 @@ PEERS = [
         "dilim", "dilim_loop", "dilim_fast", "jax_scan", "jax_jit", "torch_fused", "numpy", "floor",
     )
     for threads in ENVIRONMENTS
-    if (library, threads) not in (("floor", "2t"), ("jax_jit", "1t"))
+    if (library, threads) != ("floor", "2t")
 ]  # fmt: skip
 
 
@@ -159,8 +159,7 @@ def _job(peer: str, name: str) -> Job | None:
     library, threads = peer.rsplit("_", 1)
     kind = CASES[name].kind
     if threads == "2t" and (
-        (kind not in TRAINING and library != "jax_jit")
-        or (library in ("torch_fused", "numpy") and name not in WORTH_SHARING)
+        kind not in TRAINING or (library in ("torch_fused", "numpy") and name not in WORTH_SHARING)
     ):
         return None
     if library == "dilim" and kind == "logistic":

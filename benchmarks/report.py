@@ -14,6 +14,8 @@ from pathlib import Path
 
 from eager_cases import CASES
 from harness import Row
+from products import flops
+from targets import targets
 
 SCALAR_TITLES = {
     "mlp": "MLP 3-[4, 4, 1], tanh, 4 samples",
@@ -82,7 +84,15 @@ def goals(rows: dict[str, list[Row]]) -> list[str]:
         ("import beyond NumPy's, ms", "under 100", milliseconds("import")),
         ("import and first use beyond NumPy's import, ms", "–", milliseconds("first_use")),
     ]
-    return ["## Goals", "", *table(["what", "goal", "measured"], lines)]
+    return ["## Goals of the eager parts", "", *table(["what", "goal", "measured"], lines)]
+
+
+def asked(rows: dict[str, list[Row]]) -> list[str]:
+    """What was asked of compiled programs; strict numbers unless it says fast."""
+    head = ["what", "asked", "seen", "met", "figures of this run"]
+    lines = ["## Asked and seen: compiled programs", ""]
+    lines += ["Ratios of medians of this one run. Numbers are strict unless a line says fast.", ""]
+    return lines + table(head, [target.cells() for target in targets(rows)])
 
 
 # ------------------------------------------------------------------ sections
@@ -97,7 +107,7 @@ def timings(title: str, rows: list[Row], titles: Callable[[str], str]) -> list[s
             ["peer", "median", "min", "max", "first call s", "max rel err", "cores", "quiet"],
             [
                 [
-                    row["peer"] + (f" ({row['nodes']:,} nodes)" if "nodes" in row else ""),
+                    row["peer"] + remark(row),
                     *(number(row[key]) for key in ("median_us", "min_us", "max_us")),
                     number(row["first_call_s"]),
                     f"{row['max_rel_err']:.1e}",
@@ -109,6 +119,15 @@ def timings(title: str, rows: list[Row], titles: Callable[[str], str]) -> list[s
         )
         lines += missing(here)
     return lines
+
+
+def remark(row: Row) -> str:
+    """What a peer found out about its program."""
+    if "nodes" in row:
+        return f" ({row['nodes']:,} nodes)"
+    if "bits_of_eager" in row:
+        return " (bits of eager steps)" if row["bits_of_eager"] else " (**not the bits of eager**)"
+    return ""
 
 
 def missing(rows: Iterable[Row]) -> list[str]:
@@ -136,6 +155,56 @@ def footprint(rows: list[Row]) -> list[str]:
     return lines + missing(rows)
 
 
+def compiling(rows: list[Row]) -> list[str]:
+    """Compile times and memory."""
+    lines = ["## Compiling, each in a fresh process", "", "Milliseconds, medians.", ""]
+    timed = [row for row in rows if "compile_ms" in row]
+    lines += table(
+        ["case", "graph to first result", "import of llvmlite", "together"],
+        [
+            [r["case"], *(number(r[k]) for k in ("compile_ms", "import_ms", "total_ms"))]
+            for r in timed
+        ],
+    )
+    keys = ["compilations", "each_ms", "settled_megabytes", "end_megabytes", "growth_megabytes"]
+    head = ["memory", "compilations", "ms each", "MB after 100", "MB at the end", "growth"]
+    held = [row for row in rows if "growth_megabytes" in row]
+    lines += table(head, [[r["case"], *(number(r[key]) for key in keys)] for r in held])
+    return lines + missing(rows)
+
+
+def products(rows: list[Row]) -> list[str]:
+    """GFLOP/s; in brackets how many times NumPy's on as many threads."""
+    peers = list(dict.fromkeys(row["peer"] for row in rows))
+    micro = {(r["case"], r["peer"]): r["median_us"] / r["times"] for r in rows if "median_us" in r}
+
+    def cell(case: str, peer: str) -> str:
+        time, numpy = micro.get((case, peer)), micro.get((case, f"numpy_{peer[-1]}"))
+        if time is None:
+            return "–"
+        ratio = f" ({numpy / time:.2f})" if numpy and not peer.startswith("numpy") else ""
+        return f"{flops(case) / time / 1e3:.0f}{ratio}"
+
+    lines = ["## Matrix products, float32, GFLOP/s", ""]
+    lines += ["In brackets: times NumPy's speed on as many threads (the number in the name).", ""]
+    cases = dict.fromkeys(row["case"] for row in rows)
+    return lines + table(["M x K x N", *peers], [[c, *(cell(c, p) for p in peers)] for c in cases])
+
+
+def vectors(rows: list[Row]) -> list[str]:
+    """Elementwise functions beside NumPy."""
+    lines = ["## Elementwise functions, nanoseconds per element, one thread", ""]
+    body = []
+    for row in rows:
+        ours, theirs = row["dilim_ns"], row.get("numpy_ns")
+        ratio = f"{ours / theirs:.2f}" if theirs else "–"
+        body.append([row["case"], str(row["operations"]), number(ours), number(theirs), ratio])
+    return lines + table(["function", "operations", "dilim", "NumPy", "share"], body)
+
+
+SECTIONS = {"compile_time": compiling, "products": products, "vector_math": vectors}
+
+
 def report(rows: dict[str, list[Row]]) -> str:
     """The whole text of RESULTS.md."""
     run = rows["run"][-1]
@@ -153,14 +222,23 @@ def report(rows: dict[str, list[Row]]) -> str:
         "five were quiet. `max rel err` is against a float64 run in NumPy. `first call s` of a",
         "peer's first case includes its import.",
         "",
+        *asked(rows),
         *goals(rows),
     ]
+    if "native_step" in rows:
+        title = "Compiled training steps"
+        lines += timings(title, rows["native_step"], lambda case: CASES[case].title)
     if "scalar_step" in rows:
         title = "Scalar autograd: one training step"
         lines += timings(title, rows["scalar_step"], SCALAR_TITLES.__getitem__)
     if "eager_step" in rows:
         title = "Eager tensors: one training step"
         lines += timings(title, rows["eager_step"], lambda case: CASES[case].title)
+    for name, section in SECTIONS.items():
+        if name in rows:
+            lines += section(rows[name])
+    if "call_cost" in rows:
+        lines += timings("Cost of a call", rows["call_cost"], lambda _: "four numbers plus four")
     if "footprint" in rows:
         lines += footprint(rows["footprint"])
     return "\n".join(lines).rstrip() + "\n"

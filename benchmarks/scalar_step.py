@@ -179,11 +179,11 @@ def own_model(case: str) -> Any:
 
 def compiled_model(case: str) -> Any:
     """The network of a case with its training step as machine code."""
+    import dilim
     from dilim.scalar import SGD
-    from dilim.slicing.scalar_model import compile
 
     model = own_model(case)
-    return compile(model, optimizer=SGD(model.parameters(), learning_rate=LEARNING_RATE))
+    return dilim.compile(model, optimizer=SGD(model.parameters(), learning_rate=LEARNING_RATE))
 
 
 def dilim_compiled_job(case: str) -> Job:

@@ -5,7 +5,7 @@
 
 Each function is compiled as one kernel and called on arrays of 4,096 normally distributed numbers
 that begin at a multiple of 64 bytes, in turns with NumPy's function writing into a given array.
-Printed are the medians in nanoseconds per element, their ratio, and the operations per element.
+Each row has the medians in nanoseconds per element and the operations per element.
 NumPy has no `erf` and `sigmoid`; for the latter the usual formula is timed.
 """
 
@@ -16,8 +16,10 @@ import ctypes
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
+from harness import Row, writer
 
 from dilim import dtypes
 from dilim.backends.llvm.binding import as_target, emit_object, link
@@ -117,21 +119,30 @@ def nanoseconds(runs: list[Run], rounds: int) -> list[float]:
     return [statistics.median(found) for found in times]
 
 
+def measured(name: str, dtype: DType, target: str, rounds: int) -> Row:
+    """One function at one dtype."""
+    arrays = arguments(name, dtype)
+    peer = theirs(name, arrays)
+    runs = [ours(name, dtype, target, arrays), *([peer] if peer else [])]
+    found = dict(zip(("dilim_ns", "numpy_ns"), nanoseconds(runs, rounds), strict=False))
+    row = {"benchmark": "vector_math", "case": f"{name} {dtype.name}", "peer": "both"}
+    row["operations"] = operations(name, dtype)
+    return row | {key: round(value, 4) for key, value in found.items()}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", metavar="FUNCTION", help="default: all of them")
     parser.add_argument("--target", default="host", help="processor to compile for")
     parser.add_argument("--rounds", type=int, default=31)
+    parser.add_argument("--quick", action="store_true", help="few rounds")
+    parser.add_argument("--out", type=Path, help="append the JSON lines to this file")
     options = parser.parse_args()
-    print(f"{'function':14}{'dtype':9}{'operations':>10}{'ours':>8}{'NumPy':>8}{'ratio':>7}")
+    emit = writer(options.out)
+    rounds = 5 if options.quick else options.rounds
     for dtype in dtypes.FLOATING:
         for name in options.names or sorted(EXPANSIONS):
-            arrays = arguments(name, dtype)
-            peer = theirs(name, arrays)
-            runs = [ours(name, dtype, options.target, arrays), *([peer] if peer else [])]
-            found = nanoseconds(runs, options.rounds)
-            row = f"{name:14}{dtype.name:9}{operations(name, dtype):10}{found[0]:8.2f}"
-            print(row + (f"{found[1]:8.2f}{found[0] / found[1]:7.2f}" if peer else ""), flush=True)
+            emit(measured(name, dtype, options.target, rounds))
 
 
 if __name__ == "__main__":
