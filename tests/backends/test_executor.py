@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from single import FLOATS, assert_same_bits, numbers, one_node
 
-import dilim.tensors.dispatch  # with it eager kernels are known
 from dilim import dtypes
 from dilim.backends.reference.executor import by_kernel, by_recipe, by_reference, execute
 from dilim.errors import ShapeError, UnsupportedError

@@ -141,6 +141,81 @@ def test_importing_dilim_does_not_load_llvmlite():
     assert done.stdout == "False\n"
 
 
+CONSTANTS = """
+@table = private constant [4 x double] [double N.0, double N.25, double N.5, double N.75]
+
+define double @f_N(i64 %i, double %x) {
+  %place = getelementptr double, ptr @table, i64 %i
+  %entry = load double, ptr %place
+  %sum = fadd double %entry, %x
+  %more = fmul double %sum, N.125
+  ret double %more
+}
+"""
+
+
+def constants_of(library):
+    """Whether functions of five objects see the constants of their own object."""
+    kind = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int64, ctypes.c_double)
+    found = [kind(library.address(f"f_{n}"))(2, 1.0) for n in range(1, 6)]
+    return found == [(n + 1.5) * (n + 0.125) for n in range(1, 6)]
+
+
+CALLER = """
+declare double @f_N(i64, double)
+define double @g_N(i64 %i, double %x) {
+  %less = fmul double %x, N.125
+  %value = call double @f_N(i64 %i, double %less)
+  %more = fmul double %value, N.375
+  ret double %more
+}
+"""
+
+
+def test_each_object_has_its_own_constants():
+    target = host_target()
+    texts = [text.replace("N", str(n)) for text in (CALLER, CONSTANTS) for n in range(1, 6)]
+    library = link([emit_object(text, target) for text in texts])
+    assert constants_of(library)
+    kind = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int64, ctypes.c_double)
+    found = [kind(library.address(f"g_{n}"))(2, 1.0) for n in range(1, 6)]
+    assert found == [(n + 0.5 + n + 0.125) * (n + 0.125) * (n + 0.375) for n in range(1, 6)]
+
+
+def map_memory(size):
+    """Address of memory that nothing uses."""
+    system = ctypes.CDLL(None)
+    system.mmap.restype = ctypes.c_size_t
+    system.mmap.argtypes = [ctypes.c_size_t] * 2 + [ctypes.c_int] * 3 + [ctypes.c_long]
+    private_anonymous_unreserved = 0x4022
+    return system.mmap(0, size, 0, private_anonymous_unreserved, -1, 0)
+
+
+def load_beside_a_large_array():
+    """Loads code where there is one free page above six gigabytes, and the rest is below."""
+    target = host_target()
+    objects = [emit_object(CONSTANTS.replace("N", str(n)), target) for n in range(1, 6)]
+    system = ctypes.CDLL(None)
+    array = map_memory(6 << 30)
+    while map_memory(4096) > array:
+        pass
+    system.munmap(ctypes.c_size_t(array + (5 << 30)), ctypes.c_size_t(4096))
+    sys.exit(0 if constants_of(link(objects)) else 1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="maps memory as Linux does")
+def test_code_and_constants_may_lie_far_apart():
+    text = "import test_llvm_binding; test_llvm_binding.load_beside_a_large_array()"
+    done = subprocess.run(
+        [sys.executable, "-c", text],
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def resident():
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")

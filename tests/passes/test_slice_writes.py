@@ -1,13 +1,13 @@
 """A row written into large storage costs a row."""
 
 import numpy as np
-from ir.programs import same_bits
 
 from dilim.ir.structure import walk
 from dilim.ir.text import from_text, to_text
 from dilim.passes.pipeline import optimise
 from dilim.passes.slice_writes import slice_writes
 from dilim.runtime.programs import compile_graph
+from ir.programs import same_bits
 
 WRITING = """graph(%row: float32[1,4]; %store: float32[1000,4]) {
   %old: float32[1000,4] = read(%store)

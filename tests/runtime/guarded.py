@@ -2,7 +2,7 @@
 
     python guarded.py COUNT [shift]
 
-Every buffer (inputs, results, variables, the activation) lies at the end of pages of its own, with a
+Every buffer (inputs, results, variables, the activation) lies at the end of its own pages, with a
 page behind it that may neither be read nor written; the activation is full of ones before each run.
 With ``shift`` every second input is given eight bytes too short, which has to crash.
 """
@@ -13,11 +13,11 @@ import sys
 
 import numpy as np
 from hypothesis import HealthCheck, Phase, given, settings
-from ir.programs import Run, programs, same_run
 
 from dilim.backends.reference.executor import by_recipe
 from dilim.ops.table import OPERATIONS
 from dilim.runtime.programs import Activation, address_of, compile_graph
+from ir.programs import Run, programs, same_run
 
 KNOWN = [name for name, operation in OPERATIONS.items() if operation.recipe is not None]
 PAGE = mmap.PAGESIZE

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ir.programs import same_bits
 
 import dilim
 from dilim import dtypes
@@ -14,6 +13,7 @@ from dilim.backends.reference.executor import by_recipe
 from dilim.ops.table import OPERATIONS
 from dilim.runtime import eager
 from dilim.tensors import dispatch
+from ir.programs import same_bits
 
 assert dispatch.apply, "importing it makes the kernels known"
 SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-42, 3e38, -745.0, 0.5, 1e-310]

@@ -133,9 +133,7 @@ def pull_back(
             gradients.setdefault(id(whole), {})[record.op.number] = gradient
             continue
         if isinstance(record.op, Joint):
-            before = [gradients.get(id(edge)) for edge in record.edges]
-            after = record.op.pull(gradient, before)
-            gradients.update(zip(map(id, record.edges), after, strict=True))
+            _pull_joint(record, gradient, gradients, builder)
             continue
         for position, edge in enumerate(record.edges):
             if edge is None or (useful is not None and id(edge) not in useful):
@@ -147,6 +145,20 @@ def pull_back(
             part = fit(builder, rule(builder, gradient, out, *inputs, **record.params), value)
             previous = gradients.get(id(edge))
             gradients[id(edge)] = part if previous is None else builder.add(previous, part)
+
+
+def _pull_joint(
+    record: Any, gradient: dict[int, Any], gradients: dict[int, Any], builder: Any
+) -> None:
+    """Push gradients through a `Joint`, which may have one edge several times."""
+    keys = [id(edge) for edge in record.edges]
+    first = [keys.index(key) == place for place, key in enumerate(keys)]
+    before = [
+        gradients.get(key) if is_first else None for key, is_first in zip(keys, first, strict=True)
+    ]
+    after = record.op.pull(gradient, before)
+    for key, is_first, part in zip(keys, first, after, strict=True):
+        gradients[key] = part if is_first else builder.add(gradients[key], part)
 
 
 def fit(builder: Any, gradient: Any, value: Any) -> Any:

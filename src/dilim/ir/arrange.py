@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 COLUMN_GAP: Final = 18.0
+LANE_GAP: Final = 7.0
 ROW_GAP: Final = 34.0
 WIDEST: Final = 1500.0
 """Rows that would be wider are broken, unless one box alone is."""
@@ -47,8 +48,8 @@ class Arrangement:
 
     Attributes:
         corners: per box its left top corner.
-        routes: per arrow the points that it passes, downwards; between the second and the third,
-            the fourth and the fifth and so on it goes straight down beside boxes.
+        routes: per arrow the points that it passes, downwards, in pairs: from the first to the
+            second of a pair it goes straight down, in or beside the boxes of a row.
         width: of everything.
         height: of everything.
     """
@@ -82,14 +83,23 @@ def _levels(sizes: Sequence[Point], arrows: Sequence[Arrow], widest: float) -> l
     incoming = defaultdict(list)
     for arrow in arrows:
         incoming[arrow.target].append(arrow.source)
-    for box in reversed(range(len(sizes))):
-        level, width = lowest[box], sizes[box][0] + COLUMN_GAP
+    connected = {box for arrow in arrows for box in (arrow.source, arrow.target)}
+
+    def put(box: int, level: int) -> None:
+        width = sizes[box][0] + COLUMN_GAP
         while used[level] and used[level] + width > widest:
             level += 1
         used[level] += width
         levels[box] = level
         for source in incoming[box]:
             lowest[source] = max(lowest[source], level + 1)
+
+    for box in sorted(connected, reverse=True):
+        put(box, lowest[box])
+    top = max(levels, default=0)
+    for box in range(len(sizes)):
+        if box not in connected:
+            put(box, top)
     return levels
 
 
@@ -205,7 +215,9 @@ class _Plane:
         """
         offsets = [0.0]
         for left, right in itertools.pairwise(row):
-            room = (self.sizes[left][0] + self.sizes[right][0]) / 2 + COLUMN_GAP
+            lanes = self.sizes[left][0] == self.sizes[right][0] == 0
+            room = (self.sizes[left][0] + self.sizes[right][0]) / 2
+            room += LANE_GAP if lanes else COLUMN_GAP
             offsets.append(offsets[-1] + room)
         blocks: list[list[float]] = []  # mean, weight, count
         for place, weight, offset in zip(wanted, weights, offsets, strict=True):
@@ -224,29 +236,27 @@ class _Plane:
         self, count: int, arrows: Sequence[Arrow], paths: Sequence[Sequence[int]]
     ) -> Arrangement:
         """Corners and routes, moved to begin at 0."""
-        left = min(
-            (self.middles[b] - self.sizes[b][0] / 2 for b in range(len(self.sizes))), default=0.0
-        )
-        right = max(
-            (self.middles[b] + self.sizes[b][0] / 2 for b in range(len(self.sizes))), default=0.0
-        )
-        tops, bottoms, y = {}, {}, 0.0
+        pairs = list(zip(self.middles, (width for width, _ in self.sizes), strict=True))
+        left = min((middle - width / 2 for middle, width in pairs), default=0.0)
+        right = max((middle + width / 2 for middle, width in pairs), default=0.0)
+        tops, spans, y = {}, {}, 0.0
         for row in self.rows:
             tallest = max(self.sizes[box][1] for box in row)
             for box in row:
-                height = self.sizes[box][1] if box < count else tallest
-                tops[box] = y + (tallest - height) / 2
-                bottoms[box] = tops[box] + height
+                tops[box] = y + (tallest - self.sizes[box][1]) / 2
+                spans[box] = y, y + tallest
             y += tallest + ROW_GAP
         corners = [
             (self.middles[box] - self.sizes[box][0] / 2 - left, tops[box]) for box in range(count)
         ]
         routes = []
         for arrow, path in zip(arrows, paths, strict=True):
-            points = [(self.middles[path[0]] + arrow.start - left, bottoms[path[0]])]
+            x = self.middles[path[0]] + arrow.start - left
+            points = [(x, tops[path[0]] + self.sizes[path[0]][1]), (x, spans[path[0]][1])]
             for lane in path[1:-1]:
                 x = self.middles[lane] - left
-                points += [(x, tops[lane]), (x, bottoms[lane])]
-            points.append((self.middles[path[-1]] + arrow.end - left, tops[path[-1]]))
+                points += [(x, spans[lane][0]), (x, spans[lane][1])]
+            x = self.middles[path[-1]] + arrow.end - left
+            points += [(x, spans[path[-1]][0]), (x, tops[path[-1]])]
             routes.append(points)
         return Arrangement(corners, routes, right - left, max(y - ROW_GAP, 0.0))

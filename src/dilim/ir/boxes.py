@@ -124,6 +124,7 @@ class Box:
 
 
 def moved(svg: str, x: float, y: float) -> str:
+    """A part of a picture with its left top corner somewhere else."""
     return f'<g transform="translate({x:.1f} {y:.1f})">{svg}</g>'
 
 
@@ -140,12 +141,13 @@ def _text(x: float, y: float, line: str, more: str = "") -> str:
 
 
 def arrows_svg(placed: Arrangement, solid: int) -> list[str]:
+    """The arrows: the first ``solid`` ones as lines with a head, the others dotted."""
     parts = []
     for number, route in enumerate(placed.routes):
         x, y = route[0]
         path = [f"M{x:.1f} {y:.1f}"]
         for position, (x2, y2) in enumerate(route[1:]):
-            if position % 2:
+            if position % 2 == 0:
                 path.append(f"L{x2:.1f} {y2:.1f}")
             else:
                 bend = (y + y2) / 2

@@ -40,7 +40,7 @@ def add_forward(layer: Module, graph: Graph, x: Tensor) -> Tensor:
         given = x.detach().requires_grad_()
     _building.append(graph)
     try:
-        with enable_grad():
+        with graph.noting(), enable_grad():
             y = layer(given)
     finally:
         _building.pop()
@@ -72,7 +72,8 @@ def add_backward(layer: Module, graph: Graph, grad: Tensor, x: Tensor, y: Tensor
     if not y.requires_grad:
         return None
     with graph.scope(_label(graph, layer), "bwd"):
-        found = gradients([y], [*inputs, *parameters], [grad], retain_graph=True)
+        with graph.noting():
+            found = gradients([y], [*inputs, *parameters], [grad], retain_graph=True)
         for parameter, gradient in zip(parameters, found[len(inputs) :], strict=True):
             before = parameter.grad
             ours = before is not None and before.device is gradient.device

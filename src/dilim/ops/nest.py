@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Literal, TypeAlias, cast
 
@@ -52,12 +52,14 @@ class Nest:
 
     ``Expr("reduced", (), dtype, k)`` stands for ``t[k]``. Every output has as many elements as the
     space, in the same row-major order. A reduction that does not depend on the last axes of the
-    space is computed once for all of them.
+    space is computed once for all of them. ``checks`` must hold as well; they are no part of any
+    output.
     """
 
     space: Shape
     reductions: tuple[Reduction, ...]
     outputs: tuple[Expr, ...]
+    checks: tuple[Expr, ...] = ()
 
 
 class NotOneNest(Exception):
@@ -139,6 +141,12 @@ def compose(region: Graph, operations: Operations) -> Form:
     return _Composer(region, makers, operations, space).nest()
 
 
+def _expressions(value: Any) -> tuple[Any, ...]:
+    """The expressions in a field of a form."""
+    items = value if isinstance(value, tuple) else (value,)
+    return tuple(item for item in items if isinstance(item, Expr))
+
+
 def _breadth(shape: Shape) -> tuple[int, int]:
     """Finer shapes are larger; fewer axes of size 1 win."""
     wide = sum(size != 1 for size in shape)
@@ -163,6 +171,7 @@ class _Composer:
         self._recipes: dict[Value, Recipe] = {}
         self._done: dict[Any, Expr] = {}
         self._reductions: list[Reduction] = []
+        self._checks: list[Expr] = []
         self._first: dict[Shape, int] = {}
         self._interner = Interner(space)
         self._indices = tuple(self._interner.index(axis) for axis in range(len(space)))
@@ -178,7 +187,11 @@ class _Composer:
         )
         for reduction in self._reductions:
             self._require_prefix(reduction)
-        return Nest(self._space, tuple(self._reductions), outputs)
+        if any(reductions_in(check) for check in self._checks):
+            raise NotOneNest("a check of what a reduction gives")  # checks come before all else
+        bodies = [reduction.body for reduction in self._reductions]
+        checks = self._unused_checks([*outputs, *bodies])
+        return Nest(self._space, tuple(self._reductions), outputs, checks)
 
     def other(self, number: int, recipe: Recipe) -> Form:
         """The region as the form of its last operation, with producers inlined."""
@@ -213,6 +226,9 @@ class _Composer:
             changes["base"] = self._inputs[source]
         if self._reductions:
             raise NotOneNest(f"{self._region.nodes[number].op} of a reduction")
+        exprs = [e for value in changes.values() for e in _expressions(value)]
+        if self._unused_checks(exprs):
+            raise NotOneNest("a check whose position is not used")
         return cast(Form, replace(recipe, **changes))
 
     def _places(self, shape: Shape) -> tuple[Expr, ...]:
@@ -288,6 +304,13 @@ class _Composer:
         leaf = Expr("reduced", (), body.dtype, len(self._reductions) - 1)
         return self._interner.make(leaf, ())
 
+    def _unused_checks(self, roots: Iterable[Expr]) -> tuple[Expr, ...]:
+        """Checks whose positions nobody uses, such as those in an axis of one element."""
+        if not self._checks:
+            return ()
+        used = set(postorder(list(roots)))
+        return tuple(dict.fromkeys(check for check in self._checks if check not in used))
+
     def _require_prefix(self, reduction: Reduction) -> None:
         """A reduction may skip the last axes of the space, not earlier ones."""
         rank = len(self._space)
@@ -328,11 +351,16 @@ class _Composer:
 
     def _check(self, expr: Expr, args: tuple[Expr, ...], position: int, guard: Expr | None) -> Expr:
         ok, value = args
+        checked = self._region.nodes[position].inputs[:2][-1]  # positions, where there are any
+        if checked.type.size == 0:
+            return value
         if guard is not None:
             false = self._interner.truth(False)
             outside = self._interner.apply("equal", guard, false, dtype=bool_)
             ok = self._interner.apply("bit_or", ok, outside)
-        return self._interner.make(Expr("check", (), expr.dtype, position), (ok, value))
+        check = self._interner.make(Expr("check", (), expr.dtype, position), (ok, value))
+        self._checks.append(check)
+        return check
 
     def _load(self, expr: Expr, args: tuple[Expr, ...], position: int, guard: Expr | None) -> Expr:
         source = self._region.nodes[position].inputs[expr.value]

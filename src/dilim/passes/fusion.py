@@ -32,6 +32,7 @@ from dilim.passes.fusion_block import Block, is_inline
 from dilim.passes.fusion_rules import join
 from dilim.passes.fusion_units import Unit
 from dilim.passes.positions import scatter_base
+from dilim.passes.raising import RAISING
 from dilim.passes.rewriting import rebuilt, with_nodes
 
 _MANY: Final = 60
@@ -111,7 +112,9 @@ class _Context:
             return []
         kernel = _Kernel(self.makers)
         node = kernel.build(unit, block.results(unit))
-        doubtful = unit.reductions and any(inner.op == "expand" for inner in kernel.nodes)
+        doubtful = unit.reductions and any(
+            inner.op == "expand" or inner.op in RAISING for inner in kernel.nodes
+        )
         if not (doubtful or len(unit.nodes) > _MANY) or _is_nest(node):
             return [node]
         kernel = _Kernel(self.makers, stores_views=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -210,6 +211,12 @@ def product_ufunc() -> np.ufunc:
     words = np.zeros(AREAS_WORD + 2 * _AREAS, np.int64)
     words[:AREAS_WORD] = threads.native_pool(), count, _AREAS
     words[AREAS_WORD + 1 :: 2] = start + stride * np.arange(_AREAS)
+    if hasattr(os, "register_at_fork"):  # the threads that held areas are not in the child
+
+        def release() -> None:
+            words[AREAS_WORD::2] = 0
+
+        os.register_at_fork(after_in_child=release)
     loops = []
     for dtype in dtypes.FLOATING:
         name = f"matmul_{dtype.name}"

@@ -10,6 +10,8 @@ from typing import Any
 from dilim import dtypes
 from dilim.dtypes import DType
 from dilim.errors import GraphError
+from dilim.ir.draw import to_svg
+from dilim.ir.graph import Graph as Program
 from dilim.ir.graph import Value
 from dilim.ir.text import to_text
 from dilim.ir.types import Type, type_of
@@ -149,6 +151,10 @@ class Graph:
         result._traced = trace(function, *kinds, into=result._trace)
         return result
 
+    def noting(self) -> AbstractContextManager[None]:
+        """A context in which operations on eager tensors that were there before are nodes too."""
+        return self._trace.tracing()
+
     def scope(self, name: str, suffix: str) -> AbstractContextManager[None]:
         """A context in which values are named ``<name>_<operation>_<suffix>``."""
         return self._trace.scope(name, suffix)
@@ -260,9 +266,15 @@ class Graph:
     # --- looking ------------------------------------------------------------------------
 
     def __str__(self) -> str:
-        return to_text(
-            finish(self._trace, self._traced.graph.outputs if self._traced else ()).graph
-        )
+        return to_text(self._program())
+
+    def _program(self) -> Program:
+        outputs = self._traced.graph.outputs if self._traced else ()
+        return finish(self._trace, outputs).graph
+
+    def _repr_svg_(self) -> str:
+        """A picture for notebooks."""
+        return to_svg(self._program())
 
     def __repr__(self) -> str:
         builder = self._trace.frames[0].builder

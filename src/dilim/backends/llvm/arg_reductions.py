@@ -22,7 +22,7 @@ from dilim.ir.types import Type
 from dilim.ops.recipe import ArgReduce
 
 _LONG: Final = 32  # elements of a row from which on it is cut into lanes
-_NANOSECONDS: Final = (0.15, 1.0)  # per element, in vectors and one by one
+_NANOSECONDS: Final = (0.25, 1.0)  # per element, in vectors and one by one
 
 
 def write_arg_reduce(form: ArgReduce, inputs: Sequence[Type], vector_bytes: int) -> FormCode:

@@ -97,15 +97,18 @@ def as_target(target: Target | str | None = None) -> Target:
 
 def _machine(target: Target, level: int = OPTIMISATION_LEVEL) -> Any:
     """A new target machine. An engine takes it over, so that none can be used twice."""
-    host = host_target()
-    llvm = _llvm() if target.triple == host.triple else _all_targets()
+    is_host = target.triple == host_target().triple
+    llvm = _llvm() if is_host else _all_targets()
+    # In memory, code holds whole addresses: an engine may put the parts of an object further apart
+    # than the two gigabytes that the small model reaches, and offsets from a table of addresses
+    # (large model, position-independent) are wrong as soon as it has several objects.
     return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu,
         features=target.features,
         opt=level,
-        reloc="pic",
-        codemodel="small",  # the large one reads constants wrongly when several objects are linked
-        jit=target.triple == host.triple,
+        reloc="default" if is_host else "pic",
+        codemodel="jitdefault" if is_host else "default",
+        jit=is_host,
     )
 
 

@@ -13,7 +13,7 @@ from dilim.backends.llvm.lowered import needed, weight_of
 from dilim.ir.types import Type
 from dilim.ops.recipe import Blocks
 
-_NANOSECONDS: Final = 0.35  # per instruction on a vector of 64 bytes
+_NANOSECONDS: Final = 0.13  # per instruction on a vector of 64 bytes
 
 
 def write_blocks(form: Blocks, inputs: Sequence[Type], vector_bytes: int) -> FormCode:

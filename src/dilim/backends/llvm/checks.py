@@ -22,7 +22,7 @@ def write_checks(code: Code, values: Values, nest: LoweredNest) -> bool:
     # A check whose position went through other checks comes after them.
     for check in sorted(below, key=lambda part: sum(x.op == "check" for x in below[part])):
         axes = sorted(axes_used(nest.lowering, below[check]))
-        if all(nest.sizes[axis] for axis in axes) and nest.size:
+        if all(nest.sizes[axis] for axis in axes):
             _loops(code, values, nest, check, axes)
     return bool(below)
 

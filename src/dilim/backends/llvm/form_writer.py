@@ -115,12 +115,14 @@ class FormWriter:
             values = list(body(number, values))
         return values
 
-    def vectors(self, axis: int, lanes: int, body: Callable[[int, int], object]) -> None:
+    def vectors(
+        self, axis: int, lanes: int, body: Callable[[int, int], object], exact: bool = False
+    ) -> None:
         """Run ``body(lanes, count)`` for vectors along an axis until it is done.
 
-        ``lanes`` is 0 for a single element; ``count`` lanes exist.
+        ``lanes`` is 0 for a single element; ``count`` lanes exist: all of them where ``exact``.
         """
-        end, rest = pieces(self.sizes[axis], lanes, lanes)
+        end, rest = pieces(self.sizes[axis], lanes, 0 if exact else lanes)
 
         def turn(index: Position, _: list[str]) -> list[str]:
             with self.along(axis, index, lanes, lanes) as width:

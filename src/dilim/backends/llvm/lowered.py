@@ -101,7 +101,8 @@ def lower_nest(
     )
     bodies = [lowering.lower(reduction.body) for reduction in nest.reductions]
     outputs = tuple(lowering.lower(output) for output in nest.outputs)
-    parts = needed(lowering, [*bodies, *outputs])
+    checks = [lowering.lower(check) for check in nest.checks]
+    parts = needed(lowering, [*bodies, *outputs, *checks])
     indices = [lowering.index(axis) for axis in range(rank)]
     place = lowering.interner.address(indices, nest.space)
     axes = _merge(lowering, parts, sizes, [a for a in range(rank) if sizes[a] != 1])

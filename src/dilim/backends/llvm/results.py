@@ -53,6 +53,9 @@ class Results:
             if not lanes or step == 1:
                 v.store(code, result.dtype, value, address, lanes, count)
                 continue
+            if step and result.dtype.itemsize >= v.SCATTERED:
+                v.scatter(code, result.dtype, value, address, step, lanes, count)
+                continue
             for lane in range(count):
                 item = v.element(code, value, result.dtype, lanes, lane)
                 place = v.place(code, result.dtype, address, lane * step)

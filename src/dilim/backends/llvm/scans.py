@@ -15,7 +15,7 @@ from dilim.ops.affine import Affine
 from dilim.ops.recipe import Scan
 
 _LIGHT: Final = 4  # instructions of a body up to which it is not worth a pass in vectors
-_NANOSECONDS: Final = (0.2, 1.0)  # per element, in vectors and one by one
+_NANOSECONDS: Final = (0.1, 1.0)  # per element, in vectors and one by one
 
 
 def write_scan(form: Scan, inputs: Sequence[Type], vector_bytes: int) -> FormCode:

@@ -17,7 +17,7 @@ from dilim.ir.types import Type
 from dilim.ops.affine import Affine
 from dilim.ops.recipe import Scatter
 
-_NANOSECONDS: Final = 1.0  # per element added
+_NANOSECONDS: Final = (0.25, 1.0)  # per element added, in vectors and one by one
 _NANOSECONDS_PER_BYTE: Final = 0.02  # of the base, copied
 _PIECE: Final = 64
 
@@ -74,7 +74,7 @@ class _Scatter:
             _copy(w, None if form.base is None else w.pointers[form.base], size)
         if self._count:
             self._write_all()
-        cost = self._count * _NANOSECONDS
+        cost = self._count * _NANOSECONDS[not self._in_rows()]
         if not self._in_place:
             cost += size * _NANOSECONDS_PER_BYTE
         scratch = RESERVED if self._checks else 0
@@ -105,7 +105,8 @@ class _Scatter:
             w.code.loop(0, self._count, 1, self._write_staged)
         elif self._in_rows():
             last = rank - 1
-            w.loops(range(last), lambda: w.vectors(last, self._lanes, self._write_some))
+            # What a mask has written cannot be read back before it has reached the memory.
+            w.loops(range(last), lambda: w.vectors(last, self._lanes, self._write_some, exact=True))
         else:
             w.loops(range(rank), lambda: self._write_some(0, 1))
 

@@ -353,6 +353,8 @@ class _VectorLoad:
             return self.writer.let(
                 f"shufflevector {kind} {value}, {kind} poison, <{lanes} x i32> {order}"
             )
+        if not self.condition and self.dtype.itemsize >= v.SCATTERED:
+            return v.gather(self.writer, self.dtype, self.address, step, lanes, count)
         return self._gather([step * lane for lane in range(count)])
 
     def scattered(self, step: int, distances: str) -> str:

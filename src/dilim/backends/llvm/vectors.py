@@ -164,6 +164,37 @@ def store(writer: Writer, dtype: DType, value: str, address: str, lanes: int, co
         writer.do(f"store {kind} {value}, ptr {address}, align {dtype.itemsize}")
 
 
+SCATTERED: Final = 4
+"""Bytes of the smallest elements for which processors have gathers and scatters."""
+
+
+def _addresses(writer: Writer, dtype: DType, address: str, step: int, lanes: int) -> str:
+    """The addresses of lanes ``step`` elements apart."""
+    places = _vector([f"i64 {lane * step}" for lane in range(lanes)])
+    return writer.let(f"getelementptr {SCALARS[dtype]}, ptr {address}, <{lanes} x i64> {places}")
+
+
+def gather(writer: Writer, dtype: DType, address: str, step: int, lanes: int, count: int) -> str:
+    """Elements ``step`` apart; 0 in lanes that do not exist. Not for bools."""
+    kind, places = kind_of(dtype, lanes), _addresses(writer, dtype, address, step, lanes)
+    return writer.let(
+        f"call {kind} @llvm.masked.gather.{suffix_of(dtype, lanes)}.v{lanes}p0("
+        f"<{lanes} x ptr> align {dtype.itemsize} {places}, <{lanes} x i1> {mask(lanes, count)}, "
+        f"{kind} zeroinitializer)"
+    )
+
+
+def scatter(
+    writer: Writer, dtype: DType, value: str, address: str, step: int, lanes: int, count: int
+) -> None:
+    """Write elements ``step`` apart, as far as their lanes exist. Not for bools."""
+    kind, places = kind_of(dtype, lanes), _addresses(writer, dtype, address, step, lanes)
+    writer.do(
+        f"call void @llvm.masked.scatter.{suffix_of(dtype, lanes)}.v{lanes}p0({kind} {value}, "
+        f"<{lanes} x ptr> align {dtype.itemsize} {places}, <{lanes} x i1> {mask(lanes, count)})"
+    )
+
+
 def truth(writer: Writer, value: str, lanes: int) -> str:
     """Bytes as bools."""
     kind = f"<{lanes} x i8>" if lanes else "i8"

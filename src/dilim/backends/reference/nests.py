@@ -42,12 +42,13 @@ def expanded_nest(nest: Nest) -> Nest:
     """The nest with every primitive that has an expansion replaced by it."""
     done: dict[Expr, Expr] = {}
     bodies = [reduction.body for reduction in nest.reductions]
-    roots = [_expanded(root, done) for root in (*bodies, *nest.outputs)]
+    roots = [_expanded(root, done) for root in (*bodies, *nest.outputs, *nest.checks)]
+    first, last = len(bodies), len(bodies) + len(nest.outputs)
     reductions = tuple(
         replace(reduction, body=body)
         for reduction, body in zip(nest.reductions, roots, strict=False)
     )
-    return Nest(nest.space, reductions, tuple(roots[len(bodies) :]))
+    return Nest(nest.space, reductions, tuple(roots[first:last]), tuple(roots[last:]))
 
 
 def _expanded_form(form: Any) -> Any:
@@ -74,6 +75,8 @@ def _expanded(root: Expr, done: dict[Expr, Expr]) -> Expr:
 def interpret_nest(nest: Nest, inputs: Arrays) -> list[np.ndarray]:
     """One array of the nest's space per output."""
     totals: list[np.ndarray] = []
+    for check in nest.checks:
+        _evaluate(nest, check, inputs, _grid(nest), totals)
     for reduction in nest.reductions:
         totals.append(_reduce(nest, reduction, inputs, totals))
     grid = _grid(nest)
