@@ -48,7 +48,7 @@ def some_step(draw, shape):
 
 
 def taken(x, step):
-    return OPERATIONS[step.op].reference(x, **step.params)
+    return np.asarray(OPERATIONS[step.op].eager(x, **step.params))
 
 
 @given(steps_and_root())
@@ -86,8 +86,8 @@ def test_a_view_is_found_from_its_memory(case):
     np.testing.assert_array_equal(again, view)
 
 
-@given(steps_and_root(), st.data())
-def test_a_write_through_a_view_changes_the_whole_as_numpy_does(case, data):
+@given(steps_and_root())
+def test_a_write_through_a_view_changes_the_whole_as_numpy_does(case):
     shape, steps = case
     root = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
     step = next((s for s in steps[:1] if s.op != "expand"), Step("flip", {"axis": ()}))
@@ -100,8 +100,10 @@ def test_a_write_through_a_view_changes_the_whole_as_numpy_does(case, data):
     want = root.copy()
     if step.op == "slice":
         want[numpy_slices(step.params["index"]) or ...] = part
-    else:
+    elif want.shape:
         taken(want, step)[...] = part
+    else:
+        want = np.reshape(part, ())
     np.testing.assert_array_equal(whole, want)
 
 
