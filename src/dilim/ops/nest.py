@@ -359,7 +359,8 @@ class _Composer:
             outside = self._interner.apply("equal", guard, false, dtype=bool_)
             ok = self._interner.apply("bit_or", ok, outside)
         check = self._interner.make(Expr("check", (), expr.dtype, position), (ok, value))
-        self._checks.append(check)
+        if check.op == "check":  # one that always holds is its value
+            self._checks.append(check)
         return check
 
     def _load(self, expr: Expr, args: tuple[Expr, ...], position: int, guard: Expr | None) -> Expr:

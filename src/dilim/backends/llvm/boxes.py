@@ -34,7 +34,7 @@ def changed_ranges(
     That is so where every output is the input itself unless a condition on the loop axes holds:
     ``select(condition, value, load of that input at the own position)``.
     """
-    if nest.reductions or len(aliases) < len(nest.outputs):
+    if nest.reductions or nest.checks or len(aliases) < len(nest.outputs):
         return None
     if any(output.op != "select" for output in nest.outputs):
         return None
