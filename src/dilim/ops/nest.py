@@ -315,6 +315,8 @@ class _Composer:
         """A reduction may skip the last axes of the space, not earlier ones."""
         rank = len(self._space)
         used = self._axes_through_reductions(reduction.body)
+        if 0 in self._space:
+            return  # nothing is computed even once
         wide = [axis for axis in range(rank) if self._space[axis] > 1]
         depth = max((axis for axis in used if axis < rank), default=-1)
         if any(axis <= depth and axis not in used for axis in wide):
