@@ -20,9 +20,9 @@ from dilim.ir.structure import (
     LOOP,
     READ,
     WRITE,
-    any_node,
     free_values,
     has_effect,
+    holds,
     walk,
     written,
 )
@@ -209,7 +209,7 @@ class _Sketch:
             else:
                 self._dotted += [Arrow(other, number) for other in before[:1]]
                 before.append(number)
-        if _meets_host(node):
+        if holds(node, CHANNELS):
             if self._channel is not None:
                 self._dotted.append(Arrow(self._channel, number))
             self._channel = number
@@ -252,12 +252,6 @@ def _nearest(graph: Graph, limit: int, constants: dict[Value, str]) -> list[Node
 
 def _variables(node: Node) -> list[Value]:
     return [x for x in free_values(node) if isinstance(x, Variable)]
-
-
-def _meets_host(node: Node) -> bool:
-    return node.op in CHANNELS or any(
-        any_node(region, lambda inner: inner.op in CHANNELS) for region in node.regions
-    )
 
 
 def _params(node: Node) -> str:

@@ -21,7 +21,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Container, Iterator
 from typing import Final
 
 from dilim.ir.graph import Graph, Node, Value, Variable
@@ -55,16 +55,16 @@ def fused_nodes(graph: Graph) -> list[Node]:
     return [node for node in walk(graph) if node.op == FUSED]
 
 
-def any_node(graph: Graph, test: Callable[[Node], bool]) -> bool:
-    """Whether some node, in regions too, passes a test."""
-    return any(test(node) for node in walk(graph))
+def holds(node: Node, operations: Container[str]) -> bool:
+    """Whether a node, or one in its regions, applies one of some operations."""
+    return node.op in operations or any(
+        inner.op in operations for region in node.regions for inner in walk(region)
+    )
 
 
 def has_effect(node: Node) -> bool:
     """Whether a node, or one in its regions, writes, sends or receives."""
-    return node.op in EFFECTS or any(
-        any_node(region, lambda inner: inner.op in EFFECTS) for region in node.regions
-    )
+    return holds(node, EFFECTS)
 
 
 def written(node: Node) -> set[Value]:

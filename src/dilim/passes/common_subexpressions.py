@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dilim.ir.graph import Graph, Node, Value
-from dilim.ir.structure import CHANNELS, FUSED, LOOP, READ, STRUCTURAL, any_node, written
+from dilim.ir.structure import CHANNELS, FUSED, LOOP, READ, STRUCTURAL, holds, written
 from dilim.passes.rewriting import Names, Scope, parameter_key, rebuilt, renamed, with_nodes
 
 
@@ -67,7 +67,5 @@ class _Search:
         for variable in written(node):
             self.writes += 1
             self.versions[variable] = self.writes
-        if node.op in CHANNELS or any(
-            any_node(region, lambda inner: inner.op in CHANNELS) for region in node.regions
-        ):
+        if holds(node, CHANNELS):
             self.points += 1

@@ -13,9 +13,9 @@ from dilim.ir.structure import (
     READ,
     STRUCTURAL,
     WRITE,
-    any_node,
     free_values,
     has_effect,
+    holds,
     is_variable,
     walk,
     written,
@@ -300,9 +300,7 @@ class _Effects:
                     if earlier is not None:
                         unit.needs(earlier)
                 self._readers.setdefault(variable, []).append(unit)
-        if node.op in CHANNELS or any(
-            any_node(region, lambda other: other.op in CHANNELS) for region in node.regions
-        ):
+        if holds(node, CHANNELS):
             for readers in self._readers.values():
                 for reader in readers:
                     unit.needs(reader)

@@ -34,8 +34,8 @@ from dilim.ir.structure import (
     READ,
     RECEIVE,
     WRITE,
-    any_node,
     free_values,
+    holds,
     walk,
     written,
 )
@@ -116,10 +116,10 @@ class _Block:
                 self._variable(variable).touched.append(position)
             for variable in written(node):
                 self._variable(variable).changed.append(position)
-        is_point = node.op in CHANNELS or (node.op in CONTROL and _has_points(node))
+        is_point = holds(node, CHANNELS)
         if is_point:
             self._points.append(position)
-        if is_point or node.op == LOOP or may_raise(node) or _has_loop(node):
+        if is_point or holds(node, {LOOP}) or may_raise(node):
             self._barriers.append(position)
 
     def _variable(self, variable: Value) -> _Variable:
@@ -256,11 +256,3 @@ class _Block:
                     break
         if chosen:
             self._nodes[position] = with_params(node, alias=tuple(sorted(chosen.items())))
-
-
-def _has_points(node: Node) -> bool:
-    return any(any_node(region, lambda inner: inner.op in CHANNELS) for region in node.regions)
-
-
-def _has_loop(node: Node) -> bool:
-    return any(any_node(region, lambda inner: inner.op == LOOP) for region in node.regions)

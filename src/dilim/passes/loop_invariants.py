@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dilim.ir.graph import Graph, Node, Value
-from dilim.ir.structure import CHANNELS, FUSED, LOOP, READ, STRUCTURAL, any_node, written
+from dilim.ir.structure import CHANNELS, FUSED, LOOP, READ, STRUCTURAL, holds, written
 from dilim.passes.raising import may_raise
 from dilim.passes.rewriting import Names, rebuilt, renamed, with_nodes
 
@@ -52,9 +52,7 @@ def _hoisted(node: Node, before: list[Node]) -> Node:
         for inner in region.nodes:
             made.update(inner.results)
     changed = written(node)
-    has_points = any(
-        any_node(region, lambda inner: inner.op in CHANNELS) for region in node.regions
-    )
+    has_points = holds(node, CHANNELS)
     regions = []
     for region in node.regions:
         staying: list[Node] = []

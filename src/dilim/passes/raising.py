@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from dilim.ir.graph import Node, Value
-from dilim.ir.structure import STRUCTURAL, walk
+from dilim.ir.structure import STRUCTURAL, holds
 from dilim.ops.table import OPERATIONS
 from dilim.shapes import size_of
 
@@ -29,9 +29,7 @@ def may_raise(node: Node, producers: Mapping[Value, Node] | None = None) -> bool
     """
     if node.op in RAISING:
         return producers is None or not _harmless(node, producers)
-    return bool(node.regions) and any(
-        inner.op in RAISING for region in node.regions for inner in walk(region)
-    )
+    return holds(node, RAISING)
 
 
 def _harmless(node: Node, producers: Mapping[Value, Node]) -> bool:

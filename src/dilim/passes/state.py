@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dilim.ir.graph import Graph, Node, Value
-from dilim.ir.structure import CHANNELS, FUSED, IF, LOOP, READ, WRITE, any_node, walk, written
+from dilim.ir.structure import CHANNELS, FUSED, IF, LOOP, READ, WRITE, holds, walk, written
 from dilim.passes.raising import may_raise
 from dilim.passes.rewriting import Names, rebuilt, renamed, with_nodes
 
@@ -62,7 +62,7 @@ class _Walk:
     def _control(self, node: Node, unseen: dict[Value, int]) -> Node:
         """A branch or loop: what it does to what is known."""
         changed = written(node)
-        has_points = any(any_node(r, lambda inner: inner.op in CHANNELS) for r in node.regions)
+        has_points = holds(node, CHANNELS)
         if node.op == LOOP:
             self._forget(changed, has_points)
         before = dict(self.contents)

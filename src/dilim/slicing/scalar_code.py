@@ -16,11 +16,12 @@ from typing import Final
 from dilim import dtypes
 from dilim.backends.llvm import instructions, vectors
 from dilim.backends.llvm.code import METADATA, Code
+from dilim.backends.llvm.values import Values
 from dilim.errors import UnsupportedError
-from dilim.ops.expansions import EXPANSIONS, expanded
-from dilim.ops.expressions import postorder
-from dilim.ops.primitives import Expr, load, prim
-from dilim.ops.recipe import Map
+from dilim.ir.types import Type
+from dilim.ops.expansions import EXPANSIONS
+from dilim.ops.lowering import Lowering
+from dilim.ops.primitives import load, prim
 from dilim.scalar.value import Value
 from dilim.slicing.scalar_objects import READ, WRITE
 from dilim.slicing.scalar_sample import Sample, is_constant
@@ -152,7 +153,7 @@ class _Step:
         code, words = self._code, self._words
 
         def step(number: str | int, _: list[str]) -> list[str]:
-            self._each(words[Table.GRADIENTS], lambda offset: self._clear(offset))
+            self._each(self._clear)
             code.loop(0, words[Table.BLOCKS], 1, self._block)
             self._mean(number)
             if optimizer:
@@ -161,7 +162,7 @@ class _Step:
 
         code.loop(0, words[Table.STEPS], 1, step)
 
-    def _each(self, base: str, body: Callable[[str | int], None]) -> None:
+    def _each(self, body: Callable[[str | int], None]) -> None:
         """For every vector of parameters."""
 
         def turn(offset: str | int, _: list[str]) -> list[str]:
@@ -225,25 +226,12 @@ class _Step:
         return self._code.let(f"select <8 x i1> {below}, {_VECTOR} {_ZERO}, {_VECTOR} {x}")
 
     def _expansion(self, name: str, x: str) -> str:
-        leaf = load(0, DTYPE)
-        names: dict[Expr, str] = {leaf: x}
-        recipe = expanded(Map((), prim(name, leaf)))
-        result: Expr = recipe.body
-        for part in postorder([result]):
-            if part not in names:
-                names[part] = self._part(part, [names[arg] for arg in part.args])
-        return names[result]
-
-    def _part(self, part: Expr, operands: list[str]) -> str:
-        if part.op == "constant":
-            return vectors.literal(part.value, part.dtype, LANES)
-        old = part.args[-1].dtype
-        if part.op == "cast":
-            return instructions.convert(self._code, operands[0], old, part.dtype, LANES)
-        if part.op == "bitcast":
-            kinds = vectors.kind_of(old, LANES), vectors.kind_of(part.dtype, LANES)
-            return self._code.let(f"bitcast {kinds[0]} {operands[0]} to {kinds[1]}")
-        return instructions.primitive(self._code, part.op, old, LANES, *operands)
+        leaf, types = load(0, DTYPE), [Type((), DTYPE)]
+        lowering = Lowering((), types)
+        values = Values(self._code, lowering, [], types)
+        with values.scope({}):
+            values.define(lowering.lower(leaf), x, LANES)
+            return values.spread(lowering.lower(prim(name, leaf)), LANES)
 
     # --- gradients ------------------------------------------------------------------------
 
@@ -337,7 +325,7 @@ class _Step:
                 self._store(change, words[Table.FIRST_STATE], offset)
             self._subtract(self._do("multiply", rate, change), offset)
 
-        self._each(self._words[Table.PARAMETERS], move)
+        self._each(move)
 
     def _subtract(self, change: str, offset: str | int) -> None:
         old = self._load(self._words[Table.PARAMETERS], offset)
@@ -367,7 +355,7 @@ class _Step:
             change = do("multiply", rate, do("divide", mean, first))
             self._subtract(do("divide", change, size), offset)
 
-        self._each(words[Table.PARAMETERS], move)
+        self._each(move)
 
 
 _ARITHMETIC: Final = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}

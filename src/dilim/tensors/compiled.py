@@ -112,7 +112,7 @@ class Compiled:
         Args:
             arguments: one per input: a tensor or an array of its dtype and shape, or numbers.
             host: the other end of channels: an object with ``send(channel, arrays)`` and
-                ``receive(channel, types)``.
+                ``receive(channel)``.
 
         Returns:
             New tensors in the form that was asked for.

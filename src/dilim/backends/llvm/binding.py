@@ -159,23 +159,11 @@ def emit_assembly(text: str, target: Target, *, optimise: bool = False) -> str:
     return str(machine.emit_assembly(module))
 
 
-def optimised_text(text: str, target: Target) -> str:
-    """The LLVM text of a module after LLVM's optimisation pipeline; errors as `emit_object`."""
-    return str(_parsed(text, target, optimise=True)[0])
-
-
 @dataclass(frozen=True, slots=True)
 class Library:
-    """Machine code in memory, for as long as this object lives.
-
-    Attributes:
-        optimised: the LLVM text after optimisation, if it was kept.
-        assembly: the assembly text, if it was kept.
-    """
+    """Machine code in memory, for as long as this object lives."""
 
     _engine: Any = field(repr=False)
-    optimised: str = ""
-    assembly: str = ""
 
     def address(self, function: str) -> int:
         """Where a function begins.
