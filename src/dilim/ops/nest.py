@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Literal, TypeAlias, cast
 
@@ -52,8 +52,8 @@ class Nest:
 
     ``Expr("reduced", (), dtype, k)`` stands for ``t[k]``. Every output has as many elements as the
     space, in the same row-major order. A reduction that does not depend on the last axes of the
-    space is computed once for all of them. ``checks`` must hold as well; they are no part of any
-    output.
+    space is computed once for all of them. ``checks`` must hold, also those of positions that no
+    address needs.
     """
 
     space: Shape
@@ -189,8 +189,7 @@ class _Composer:
             self._require_prefix(reduction)
         if any(reductions_in(check) for check in self._checks):
             raise NotOneNest("a check of what a reduction gives")  # checks come before all else
-        bodies = [reduction.body for reduction in self._reductions]
-        checks = self._unused_checks([*outputs, *bodies])
+        checks = tuple(dict.fromkeys(self._checks))
         return Nest(self._space, tuple(self._reductions), outputs, checks)
 
     def other(self, number: int, recipe: Recipe) -> Form:
@@ -227,7 +226,7 @@ class _Composer:
         if self._reductions:
             raise NotOneNest(f"{self._region.nodes[number].op} of a reduction")
         exprs = [e for value in changes.values() for e in _expressions(value)]
-        if self._unused_checks(exprs):
+        if not set(self._checks) <= set(postorder(exprs)):
             raise NotOneNest("a check whose position is not used")
         return cast(Form, replace(recipe, **changes))
 
@@ -303,13 +302,6 @@ class _Composer:
         self._reductions.append(reduction)
         leaf = Expr("reduced", (), body.dtype, len(self._reductions) - 1)
         return self._interner.make(leaf, ())
-
-    def _unused_checks(self, roots: Iterable[Expr]) -> tuple[Expr, ...]:
-        """Checks whose positions nobody uses, such as those in an axis of one element."""
-        if not self._checks:
-            return ()
-        used = set(postorder(list(roots)))
-        return tuple(dict.fromkeys(check for check in self._checks if check not in used))
 
     def _require_prefix(self, reduction: Reduction) -> None:
         """A reduction may skip the last axes of the space, not earlier ones."""
