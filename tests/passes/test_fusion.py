@@ -245,6 +245,14 @@ def test_a_reduction_of_repeated_rows_stores_them():
     assert kernels(lines, MATRICES) == [[], [], ["matmul"]]
 
 
+def test_a_product_with_a_repeated_constant_stores_it():
+    lines = """
+        %c: float32[3,4,5] = full[shape=(3, 4, 5), value=1.0, dtype=float32]()
+        %m: float32[3,8,5] = matmul(%x, %c)
+        return %m"""
+    assert kernels(lines, MATRICES) == [[], ["matmul"]]
+
+
 def test_a_unit_that_is_no_nest_becomes_one_kernel_for_each_operation(monkeypatch):
     monkeypatch.setattr(module, "_is_nest", lambda kernel: False)
     monkeypatch.setattr(module, "_MANY", 1)

@@ -113,7 +113,7 @@ class _Context:
         kernel = _Kernel(self.makers)
         node = kernel.build(unit, block.results(unit))
         doubtful = unit.reductions and any(
-            inner.op == "expand" or inner.op in RAISING for inner in kernel.nodes
+            _repeats(inner) or inner.op in RAISING for inner in kernel.nodes
         )
         if not (doubtful or len(unit.nodes) > _MANY) or _is_nest(node):
             return [node]
@@ -150,13 +150,18 @@ def _is_nest(kernel: Node) -> bool:
     return True
 
 
+def _repeats(node: Node) -> bool:
+    """Whether a view or constant has the same elements along an axis."""
+    return node.op == "expand" or (node.op == "full" and node.results[0].type.size > 1)
+
+
 @dataclass(slots=True)
 class _Kernel:
     """The region of a kernel in the making.
 
     Attributes:
         makers: value -> the node that makes it.
-        stores_views: whether expanded views get kernels of their own instead of being copied.
+        stores_views: whether what repeats elements gets kernels of its own instead of being copied.
         inputs: value outside -> value inside.
         inside: value of the block -> value inside.
         nodes: of the region.
@@ -196,7 +201,7 @@ class _Kernel:
         node = self.makers.get(value)
         if node is None or not is_inline(node):
             return self._load(value)
-        if self.stores_views and node.op == "expand":
+        if self.stores_views and _repeats(node):
             stored = Value(value.type, value.name)
             kernel = _Kernel(self.makers)
             kernel._add(node, tuple([kernel._get(x) for x in node.inputs]))
