@@ -10,12 +10,11 @@ for the result; ``nothing`` is a call of a Python function that does nothing.
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from harness import Job, Peer, arguments, compare, serve, writer
+from harness import Job, Peer, main
 
 PEERS = [Peer(name) for name in ("nothing", "builtin", "ctypes", "public")]
 INPUT = np.arange(4, dtype=np.float32)
@@ -53,20 +52,5 @@ def job(peer: str, _: str) -> Job:
     return Job(call, check, arguments=[(activation.address,)], finish=lambda: kept)
 
 
-def main() -> None:
-    options = arguments(__doc__.splitlines()[0], PEERS, ["add"])
-    if options.worker:
-        serve(functools.partial(job, options.worker))
-        return
-    compare(
-        __file__,
-        options.peers,
-        options.cases,
-        reference=lambda _: [float(INPUT.sum() * 2)],
-        effort=options.effort,
-        emit=writer(options.out),
-    )
-
-
 if __name__ == "__main__":
-    main()
+    main(__file__, __doc__, PEERS, ["add"], job, lambda _: [float(INPUT.sum() * 2)])

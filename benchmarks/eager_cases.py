@@ -121,6 +121,11 @@ def numpy_job(name: str, dtype: Any = np.float32) -> Job:
     return Job(step, numbers, case.batches)
 
 
+def reference(name: str) -> list[float]:
+    """The right numbers of a case."""
+    return list(numpy_job(name, np.float64).check)
+
+
 def _logistic(given: Data, dtype: Any) -> Job:
     ((rows, labels),) = given.batches
     columns, rate = np.ascontiguousarray(rows.T), dtype(DESCENT_RATE / len(labels))

@@ -24,8 +24,9 @@ from eager_cases import (
     data,
     numbers_after,
     numpy_job,
+    reference,
 )
-from harness import ONE_THREAD, TWO_THREADS, Job, Peer, arguments, compare, serve, writer
+from harness import ONE_THREAD, TWO_THREADS, Job, Peer, main
 
 PEERS = [
     Peer(f"{library}_{threads}t", environment)
@@ -244,20 +245,5 @@ def _job(peer: str, name: str) -> Job | None:
     return JOBS[library](name)
 
 
-def main() -> None:
-    options = arguments(__doc__.splitlines()[0], PEERS, EAGER)
-    if options.worker:
-        serve(functools.partial(_job, options.worker))
-        return
-    compare(
-        __file__,
-        options.peers,
-        options.cases,
-        reference=lambda case: list(numpy_job(case, np.float64).check),
-        effort=options.effort,
-        emit=writer(options.out),
-    )
-
-
 if __name__ == "__main__":
-    main()
+    main(__file__, __doc__, PEERS, EAGER, _job, reference)

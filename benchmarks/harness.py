@@ -11,14 +11,15 @@ How a comparison is made:
 - Every peer starts from the same weights and data, and the numbers it computes (first losses, final
   weights, chosen actions) are compared with a NumPy float64 run.
 
-A benchmark is a script that calls :func:`serve` when started with ``--worker PEER`` and
-:func:`compare` otherwise. Results are JSON lines: one for the run (`machine.py`), one per case and
+A benchmark is a script that calls :func:`main`; it is started again, with ``--worker PEER``, for
+each worker. Results are JSON lines: one for the run (`machine.py`), one per case and
 peer.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import json
 import math
@@ -343,6 +344,49 @@ def largest_relative_error(got: Sequence[float], right: Sequence[float]) -> floa
         return math.inf
     worst = max(abs(g - r) / max(abs(r), 1e-6) for g, r in zip(got, right, strict=True))
     return float(f"{worst:.2g}")
+
+
+def main(
+    script: str,
+    about: str,
+    peers: Sequence[Peer],
+    cases: Sequence[str],
+    prepare: Callable[[str, str], Job | None],
+    reference: Callable[[str], Sequence[float]],
+) -> list[Row]:
+    """All that a timing script does, as a worker or as the parent of workers.
+
+    Args:
+        script: ``__file__``.
+        about: ``__doc__``.
+        peers: All that there are; the options choose among them.
+        cases: Likewise.
+        prepare: From peer and case to the job; see :func:`serve`.
+        reference: See :func:`compare`.
+
+    Returns:
+        The rows; none in a worker.
+    """
+    options = arguments(about.splitlines()[0], peers, cases)
+    if options.worker:
+        serve(functools.partial(prepare, options.worker))
+        return []
+    rows: list[Row] = []
+    write = writer(options.out)
+
+    def emit(row: Row) -> None:
+        rows.append(row)
+        write(row)
+
+    compare(
+        script,
+        options.peers,
+        options.cases,
+        reference=reference,
+        effort=options.effort,
+        emit=emit,
+    )
+    return rows
 
 
 # ------------------------------------------------------------------ results

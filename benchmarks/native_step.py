@@ -18,14 +18,14 @@ The first losses of dilim are also compared with those of its own eager steps, b
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from eager_cases import CASES, DESCENT_RATE, Case, Data, data, numbers_after, numpy_job
+from eager_cases import CASES, DESCENT_RATE, Case, Data, data, numbers_after, numpy_job, reference
 from eager_step import TRAINING, dilim_network, dilim_update, torch_job
 from floor import floor_job
-from harness import ONE_THREAD, TWO_THREADS, Job, Peer, arguments, compare, serve, writer
+from harness import ONE_THREAD, TWO_THREADS, Job, Peer, main
 from native_jax import jax_job
 
 STEPS = 100
@@ -178,25 +178,5 @@ def _job(peer: str, name: str) -> Job | None:
     return jobs[library](name)
 
 
-@functools.cache
-def _reference(name: str) -> Sequence[float]:
-    return list(numpy_job(name, np.float64).check)
-
-
-def main() -> None:
-    options = arguments(__doc__.splitlines()[0], PEERS, NATIVE)
-    if options.worker:
-        serve(functools.partial(_job, options.worker))
-        return
-    compare(
-        __file__,
-        options.peers,
-        options.cases,
-        reference=_reference,
-        effort=options.effort,
-        emit=writer(options.out),
-    )
-
-
 if __name__ == "__main__":
-    main()
+    main(__file__, __doc__, PEERS, NATIVE, _job, reference)

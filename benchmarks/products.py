@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from harness import ONE_THREAD, TWO_THREADS, Job, Peer, Row, arguments, compare, serve, writer
+from harness import ONE_THREAD, TWO_THREADS, Job, Peer, Row, main
 
 from dilim.backends.llvm.binding import as_target, emit_object, link
 
@@ -145,11 +145,14 @@ def native(kernel: Kernel, times: int, threads: int) -> Callable[[int], None]:
     return step
 
 
-def table(rows: dict[str, dict[str, Row]]) -> str:
+def table(rows: list[Row]) -> str:
     """GFLOP/s and, in brackets, times NumPy's on as many threads."""
     names = [peer.name for peer in PEERS]
+    by_case: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        by_case.setdefault(row["case"], {})[row["peer"]] = row
     lines = ["| case | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
-    for case, peers in rows.items():
+    for case, peers in by_case.items():
         cells = []
         for name in names:
             row = peers.get(name, {})
@@ -167,27 +170,7 @@ def table(rows: dict[str, dict[str, Row]]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    options = arguments(__doc__.splitlines()[0], PEERS, CASES)
-    if options.worker:
-        serve(lambda case: prepare(options.worker, case))
-        return
-    write, rows = writer(options.out), {}
-
-    def emit(row: Row) -> None:
-        rows.setdefault(row["case"], {})[row["peer"]] = row
-        write(row)
-
-    compare(
-        __file__,
-        options.peers,
-        options.cases,
-        reference=lambda case: [0.0],
-        effort=options.effort,
-        emit=emit,
-    )
-    print(table(rows))
-
-
 if __name__ == "__main__":
-    main()
+    rows = main(__file__, __doc__, PEERS, CASES, prepare, lambda _: [0.0])
+    if rows:
+        print(table(rows))

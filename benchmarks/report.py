@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from channel_points import TITLES as POINT_TITLES
 from eager_cases import CASES
 from harness import Row
 from products import flops
@@ -239,6 +240,9 @@ def report(rows: dict[str, list[Row]]) -> str:
             lines += section(rows[name])
     if "call_cost" in rows:
         lines += timings("Cost of a call", rows["call_cost"], lambda _: "four numbers plus four")
+    if "channel_points" in rows:
+        title = "Points at which a program calls Python"
+        lines += timings(title, rows["channel_points"], POINT_TITLES.__getitem__)
     if "footprint" in rows:
         lines += footprint(rows["footprint"])
     return "\n".join(lines).rstrip() + "\n"

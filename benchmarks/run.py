@@ -31,6 +31,7 @@ SCRIPTS = {
     "products": ["--rounds", "9"],
     "vector_math": [],
     "call_cost": ["--rounds", "9"],
+    "channel_points": ["--rounds", "9"],
     "eager_step": ["--rounds", "9"],
     "footprint": [],
 }

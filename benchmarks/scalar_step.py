@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from harness import Job, Peer, arguments, compare, serve, writer
+from harness import Job, Peer, main
 
 LEARNING_RATE = 0.01
 CHECKED_STEPS = 10
@@ -238,20 +238,9 @@ JOBS = {
 }
 
 
-def main() -> None:
-    options = arguments(__doc__.splitlines()[0], PEERS, list(CASES))
-    if options.worker:
-        serve(JOBS[options.worker])
-        return
-    compare(
-        __file__,
-        options.peers,
-        options.cases,
-        reference=lambda case: list(numpy_job(case).check),
-        effort=options.effort,
-        emit=writer(options.out),
-    )
+def _job(peer: str, case: str) -> Job | None:
+    return JOBS[peer](case)
 
 
 if __name__ == "__main__":
-    main()
+    main(__file__, __doc__, PEERS, list(CASES), _job, lambda case: list(numpy_job(case).check))

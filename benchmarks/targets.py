@@ -81,6 +81,7 @@ def targets(rows: Rows) -> list[Target]:
         *_scalar(_Times(rows.get("scalar_step", ()))),
         *_vectors(rows.get("vector_math", ())),
         *_calls(_Times(rows.get("call_cost", ()))),
+        *_points(_Times(rows.get("channel_points", ()))),
     ]
 
 
@@ -201,3 +202,16 @@ def _vectors(rows: Iterable[Row]) -> list[Target]:
 def _calls(calls: _Times) -> list[Target]:
     seen = calls.of.get(("add", "builtin"))
     return [Target("bare call, ns", 100, None if seen is None else 1000 * seen)]
+
+
+def _points(points: _Times) -> list[Target]:
+    """Times with the program's own."""
+    return [
+        points.value(f"{what}, us", limit, case, "session")
+        for case, what, limit in (
+            ("send", "channel point: a number is sent and read in Python", 0.45),
+            ("send32", "channel point: 32 numbers are sent and copied", 1.0),
+            ("receive", "channel point: a number is received", 0.45),
+            ("call", "run with 10 inputs and a new result, no point", 2.0),
+        )
+    ]

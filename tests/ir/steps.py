@@ -78,7 +78,8 @@ def binary(scope, picks):
     if x is None:
         return None
     y = _partner(scope, picks, x)
-    if y is not None and x.dtype.is_integer and ("shift" in name or name == "pow"):
+    free = name == "pow" and scope.errors and picks.number(2)  # exponents may be negative
+    if y is not None and x.dtype.is_integer and ("shift" in name or name == "pow") and not free:
         y = _wrapped(scope, y, 40 if "shift" in name else 4)
     if picks.rarely():
         x, y = (x, y) if "shift" in name or name == "pow" else (y, x)

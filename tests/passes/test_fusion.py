@@ -201,6 +201,43 @@ def test_a_test_is_made_though_only_part_of_the_result_is_used():
     assert kernels(lines, RAISERS) == [["take"], ["exp"]]
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        "float32[2,4] = cumulative_sum[axis=0](%b)",
+        "int64[2,4] = argsort[axis=1, descending=False](%b)",
+        "int64[4] = argmax[axis=(0,), keepdims=False](%b)",
+        "float32[3,4] = index_add[axis=0](%y, %j, %b)",
+    ],
+)
+def test_what_may_raise_stays_out_of_forms_that_test_nothing_of_others(form):
+    lines = f"""
+        %j: int64[2] = full[shape=(2,), value=1, dtype=int64]()
+        %a: float32[4,2] = take[axis=1](%x, %i)
+        %t: float32[2,4] = permute[order=(1, 0)](%a)
+        %b: float32[2,4] = exp(%t)
+        %c: {form}
+        return %c"""
+    found = kernels(lines, "%x: float32[4,3], %i: int64[2], %y: float32[3,4]")
+    assert found[0] == ["take"]
+    assert len(found) == 2
+
+
+def test_a_power_of_integers_may_raise_unless_the_exponents_are_known():
+    lines = """
+        %t: {0}[3] = {1}
+        %a: {0}[3] = pow(%x, %t)
+        return"""
+    for dtype, exponents, found in (
+        ("int64", "negative(%x)", [["negative", "pow"]]),
+        ("int64", "full[shape=(3,), value=-1, dtype=int64]()", [["pow"]]),
+        ("int64", "full[shape=(3,), value=2, dtype=int64]()", []),
+        ("uint8", "identity(%x)", []),
+        ("float32", "negative(%x)", []),
+    ):
+        assert kernels(lines.format(dtype, exponents), f"%x: {dtype}[3]") == found
+
+
 def test_an_unused_result_that_may_raise_is_a_kernel():
     assert kernels("%a: float32[2] = take[axis=0](%x, %i)\nreturn", RAISERS) == [["take"]]
 

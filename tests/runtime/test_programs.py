@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from backends.single import one_node
+from dilim import dtypes
 from dilim.backends.llvm.targets import LEVELS
 from dilim.backends.reference.executor import by_recipe
-from dilim.errors import DeviceError, GraphError, ShapeError
+from dilim.errors import DeviceError, GraphError, ShapeError, UnsupportedError
+from dilim.ir.graph import GraphBuilder, Site
 from dilim.ir.text import from_text
+from dilim.ir.types import Type
 from dilim.ops.table import OPERATIONS
 from dilim.passes import memory
 from dilim.runtime.programs import compile_graph
@@ -183,7 +187,103 @@ def test_wrong_arguments_are_refused():
         program.run([number(1, np.int32)], [number(0.0, np.float64)])
     with pytest.raises(ShapeError, match="expected 1 variables, received 0"):
         program.run([number(1)])
+    with pytest.raises(ShapeError, match=r"variable 'total' of type float64\[\], received shape"):
+        program.run([number(1)], [number(0.0, np.float32)])
+
+
+@pytest.mark.parametrize("backend", ["llvm", "reference"])
+def test_memory_that_is_written_must_not_be_read_only(backend):
+    program = compile_graph(from_text(COUNTING), backend=backend)
     fixed = number(0.0, np.float64)
     fixed.flags.writeable = False
-    with pytest.raises(ShapeError, match="writable memory"):
+    with pytest.raises(ShapeError, match=r"'total' .* is read-only; pass a writable one, such as"):
         program.run([number(1)], [fixed])
+    reading = """graph(; %v: float32[2,3]) {
+  %x: float32[2,3] = read(%v)
+  %y: float32[2,3] = add(%x, %x)
+  return %y
+}"""
+    program = compile_graph(from_text(reading), backend=backend)
+    fixed = np.ones((2, 3), np.float32)
+    fixed.flags.writeable = False
+    assert program.run([], [fixed])[0].tolist() == [[2] * 3] * 2
+    with pytest.raises(ShapeError, match=r"'v' in row-major order, received strides of \(4, 8\)"):
+        program.run([], [np.ones((3, 2), np.float32).T])
+
+
+FORMS = {
+    "cumulative_sum[axis=0]": "float32[3,{}]",
+    "cumulative_sum[axis=1]": "float32[3,{}]",
+    "argsort[axis=0, descending=False]": "int64[3,{}]",
+    "argsort[axis=1, descending=True]": "int64[3,{}]",
+    "argmax[axis=(0,), keepdims=False]": "int64[{}]",
+    "sum[axis=(0,), keepdims=False]": "float32[{}]",
+    "sum[axis=(1,), keepdims=False]": "float32[3]",
+    "index_add[axis=0]": "float32[7,{}]",
+}
+TAKEN = """graph(%x: float32[{n},5], %i: int64[3], %y: float32[7,{n}]) {{
+  %j: int64[3] = full[shape=(3,), value=1, dtype=int64]()
+  %a: float32[{n},3] = take[axis=1](%x, %i)
+  %p: float32[3,{n}] = permute[order=(1, 0)](%a)
+  %b: float32[3,{n}] = exp(%p)
+  %c: {type} = {form}({operands})
+  return %c
+}}"""
+
+
+@pytest.mark.parametrize("columns", [0, 2])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_position_is_tested_whatever_uses_the_element(form, columns):
+    """Also where an element has no numbers, so that nothing is read at the position."""
+    text = TAKEN.format(
+        n=columns,
+        type=FORMS[form].format(columns),
+        form=form,
+        operands="%y, %j, %b" if form.startswith("index_add") else "%b",
+    )
+    x, y = np.zeros((columns, 5), np.float32), np.zeros((7, columns), np.float32)
+    for backend in ("reference", "llvm"):
+        program = compile_graph(from_text(text), backend=backend)
+        program.run([x, np.array([0, -5, 4]), y])
+        with pytest.raises(IndexError, match="take: position 9 is out of range for an axis of si"):
+            program.run([x, np.array([0, 9, 4]), y])
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [("index_add", ((7, 0), (3, 0))), ("index_update", ((7, 0), (3, 0)))],
+)
+def test_positions_of_rows_without_elements_are_tested(name, shapes):
+    base, value = (np.zeros(shape) for shape in shapes)
+    graph = one_node(name, base, np.zeros(3, np.int64), value, axis=0)
+    for backend in ("reference", "llvm"):
+        program = compile_graph(graph, backend=backend)
+        assert program.run([base, np.array([0, -7, 6]), value])[0].shape == (7, 0)
+        with pytest.raises(IndexError, match=f"{name}: position 7 is out of range"):
+            program.run([base, np.array([0, 7, 6]), value])
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64])
+def test_a_negative_exponent_of_an_integer_is_the_error_of_eager_execution(dtype):
+    x, y = np.array([[2], [3]], dtype), np.array([2, -1, -3], dtype)
+    with pytest.raises(ValueError, match=r"pow: .* received -1; cast to a floating") as eager:
+        OPERATIONS["pow"].eager(x, y)
+    for backend in ("reference", "llvm"):
+        program = compile_graph(one_node("pow", x, y), backend=backend)
+        assert program.run([x, np.abs(y)])[0].tolist() == [[4, 2, 8], [9, 3, 27]]
+        with pytest.raises(ValueError, match="pow") as caught:
+            program.run([x, y])
+        assert (type(caught.value), str(caught.value)) == (ValueError, str(eager.value))
+
+
+def test_an_operation_without_machine_code_is_named_with_its_place():
+    builder = GraphBuilder()
+    mask = builder.input(Type((3,), dtypes.bool_))
+    found = builder.add(
+        "nonzero", [mask], {"count": 2}, Type((2,), dtypes.INDEX), Site("user.py", 7)
+    )
+    graph = builder.build([builder.add("negative", [found], {}, found.type)])
+    with pytest.raises(UnsupportedError, match=r"nonzero: .*backend='reference', or") as caught:
+        compile_graph(graph)
+    assert caught.value.__notes__ == ["in nonzero, from user.py:7"]
+    assert compile_graph(builder.build([]), backend="llvm").run([np.ones(3, bool)]) == []

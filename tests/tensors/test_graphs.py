@@ -1,13 +1,16 @@
 """`dilim.Graph`: built first, run afterwards."""
 
+import sys
+
 import numpy as np
 import pytest
 
 import dilim
-from dilim.errors import GraphError, ShapeError
+from dilim.errors import GraphError, ShapeError, UnsupportedError
 from dilim.ir.text import from_text, to_text
 from dilim.ir.verify import verify
 from dilim.ops.table import OPERATIONS
+from dilim.tensors.dispatch import apply
 
 X = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
 
@@ -115,6 +118,60 @@ def test_a_compiled_graph_is_a_function(graph):
         graph.compile([y], x)
     with pytest.raises(GraphError, match=r"expected backend in .*, received 'abacus'"):
         graph.compile([x], x, backend="abacus")
+
+
+def test_an_operation_without_machine_code_is_refused_with_the_line_of_the_user(graph):
+    mask = graph.input((3,), "bool")
+    places = apply(OPERATIONS["nonzero"], mask, count=2)
+    line = sys._getframe().f_lineno - 1
+    with pytest.raises(UnsupportedError, match=r"nonzero: .*; compile the graph with") as it:
+        graph.compile([mask], places)
+    assert it.value.__notes__ == [f"in nonzero, from {__file__}:{line}"]
+    compiled = graph.compile([mask], places, backend="reference")
+    assert compiled([True, False, True]).tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("backend", ["llvm", "reference"])
+def test_a_negative_exponent_of_an_integer_names_the_line_of_the_user(graph, backend):
+    x, y = graph.input((2,), "int64"), graph.input((2,), "int64")
+    power, line = x**y, sys._getframe().f_lineno
+    compiled = graph.compile([x, y], power, backend=backend)
+    assert compiled([2, 3], [0, 3]).tolist() == [1, 27]
+    with pytest.raises(ValueError, match=r"^pow: .* received -2; cast") as caught:
+        compiled([2, 3], [1, -2])
+    assert caught.value.__notes__ == [f"in pow, from {__file__}:{line}"]
+
+
+@pytest.mark.parametrize("backend", ["llvm", "reference"])
+def test_read_only_arrays_can_be_state_that_is_only_read(backend):
+    array = np.arange(3, dtype=np.float32)
+    array.flags.writeable = False
+    w = dilim.asarray(array)
+    assert np.shares_memory(w.numpy(), array)
+    compiled = dilim.Graph.from_function(lambda x: x + w, dilim.zeros(3)).compile(backend=backend)
+    assert compiled([1.0, 1.0, 1.0]).tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("limit", [0, -3])
+@pytest.mark.parametrize("backend", ["llvm", "reference"])
+def test_a_loop_without_turns_gives_what_it_is_given(backend, limit):
+    def turns(x):
+        return dilim.loop(limit, x, lambda index, y: y * y)
+
+    def slope(x):
+        return dilim.grad(lambda x: turns(x).sum())(x)
+
+    def given(x, count):
+        return dilim.loop(count, x, lambda index, y: y * y)
+
+    x, count = dilim.tensor([3.0, 4.0]), dilim.tensor(limit)
+    for function, arguments, wanted in (
+        (turns, (x,), [3.0, 4.0]),
+        (slope, (x,), [1.0, 1.0]),
+        (given, (x, count), [3.0, 4.0]),
+    ):
+        compiled = dilim.Graph.from_function(function, *arguments).compile(backend=backend)
+        assert function(*arguments).tolist() == compiled(*arguments).tolist() == wanted
 
 
 def test_results_never_share_memory_with_a_later_call(graph):

@@ -10,7 +10,7 @@ import numpy as np
 from dilim import dtypes
 from dilim.ops.build import binary
 from dilim.ops.opdef import OpDef
-from dilim.ops.primitives import Expr, prim, select
+from dilim.ops.primitives import Expr, check, prim, select
 
 FLOATING, INTEGER, BOOL = dtypes.FLOATING, dtypes.INTEGER, (dtypes.bool_,)
 
@@ -181,20 +181,32 @@ def _pow_exponent(b: Any, g: Any, out: Any, x: Any, y: Any) -> Any:
 
 
 def _pow_reference(x: Any, y: Any) -> Any:
-    if np.result_type(x, y).kind in "iu" and np.any(np.less(y, 0)):
-        raise ValueError(
-            "pow: expected exponents >= 0 for integers, received a negative one; cast to a "
-            "floating dtype first"
-        )
+    if np.result_type(x, y).kind in "iu":
+        negative = np.asarray(y)[np.less(y, 0)]
+        if negative.size:
+            raise _negative_exponent(int(negative[0]))
     return np.power(x, y)
+
+
+def _negative_exponent(value: int, *types: Any) -> Exception:
+    return ValueError(
+        f"pow: expected exponents >= 0 for integers, received {value}; cast to a floating dtype "
+        "first"
+    )
+
+
+def _pow_body(x: Expr, y: Expr) -> Expr:
+    return prim("pow", x, check(y >= 0, y) if y.dtype in dtypes.SIGNED else y)
 
 
 pow_ = binary(
     "pow",
     "x ** y. x ** 0 is 1 with derivative 0, also at x = 0; integers need y >= 0 and wrap.",
     _pow_reference,
-    lambda x, y: prim("pow", x, y),
+    _pow_body,
     (_pow_base, _pow_exponent),
+    failure=_negative_exponent,
+    failing=dtypes.SIGNED,
     formula=lambda x, y: x**y,
     low=0.3,
     high=2.0,

@@ -200,6 +200,8 @@ def binary(
     smooth: bool = True,
     tolerance: int = 0,
     kernel: Kernel | None = None,
+    failure: Callable[..., Exception] | None = None,
+    failing: tuple[DType, ...] = dtypes.ALL,
 ) -> OpDef:
     """An elementwise operation of two inputs; see `OpDef` for the arguments."""
 
@@ -217,6 +219,8 @@ def binary(
         recipe=elementwise(body, common),
         formula=formula,
         kernel=kernel,
+        failure=failure,
+        failing=failing,
         tolerance=tolerance,
     )
 

@@ -141,12 +141,6 @@ def compose(region: Graph, operations: Operations) -> Form:
     return _Composer(region, makers, operations, space).nest()
 
 
-def _expressions(value: Any) -> tuple[Any, ...]:
-    """The expressions in a field of a form."""
-    items = value if isinstance(value, tuple) else (value,)
-    return tuple(item for item in items if isinstance(item, Expr))
-
-
 def _breadth(shape: Shape) -> tuple[int, int]:
     """Finer shapes are larger; fewer axes of size 1 win."""
     wide = sum(size != 1 for size in shape)
@@ -225,9 +219,8 @@ class _Composer:
             changes["base"] = self._inputs[source]
         if self._reductions:
             raise NotOneNest(f"{self._region.nodes[number].op} of a reduction")
-        exprs = [e for value in changes.values() for e in _expressions(value)]
-        if not set(self._checks) <= set(postorder(exprs)):
-            raise NotOneNest("a check whose position is not used")
+        if any(check.value != number for check in self._checks):
+            raise NotOneNest(f"a check before {self._region.nodes[number].op}")
         return cast(Form, replace(recipe, **changes))
 
     def _places(self, shape: Shape) -> tuple[Expr, ...]:

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from dilim import dtypes
 from dilim.dtypes import DType
 from dilim.ops.recipe import RecipeRule
 from dilim.shapes import Shape
@@ -71,6 +72,7 @@ class OpDef:
         is_view: the result shares the input's memory when it can.
         failure: ``failure(value, *types, **params) -> Exception``: what a recipe's check that fails
             at ``value`` (64 bits, signed) means; for operations whose recipe has a `check`.
+        failing: dtypes of the result for which the recipe has it.
         tolerance: allowed difference in units in the last place between recipe and reference.
         eager: the function that eager execution on the CPU calls: kernel or reference.
     """
@@ -89,11 +91,16 @@ class OpDef:
     variadic: bool = False
     is_view: bool = False
     failure: Callable[..., Exception] | None = None
+    failing: tuple[DType, ...] = dtypes.ALL
     tolerance: int = 0
     eager: Kernel = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "eager", self.kernel or self.reference)
+
+    def can_fail(self, dtype: DType) -> bool:
+        """Whether the recipe has a check where the result is of this dtype."""
+        return self.failure is not None and dtype in self.failing
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"

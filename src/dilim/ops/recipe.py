@@ -80,7 +80,8 @@ class Scatter:
     """Start from input ``base``; for ``i`` in ``space`` in order ``out[target(i)] += body(i)``.
 
     ``combine`` is the primitive that takes the place of ``+``; None replaces what was there. A
-    ``base`` of None means zeros of ``shape``. The targets may hold a `check`; the body holds none.
+    ``base`` of None means zeros of ``shape``. The targets may hold a `check`, which comes before
+    all else, also where ``space`` has no elements; the body holds none.
     """
 
     space: Shape

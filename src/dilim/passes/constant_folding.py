@@ -63,7 +63,9 @@ def _folded(node: Node, numbers: list[Any]) -> Any:
                 return None
             result = operation.reference(np.full(value.shape, arrays[0]), **node.params)
             return np.asarray(result).flat[0]
-        if operation.recipe is None or operation.failure is not None or node.op == "concat":
+        if operation.recipe is None or node.op == "concat":
+            return None
+        if operation.can_fail(node.results[0].dtype):
             return None
         recipe = expanded(operation.recipe(*(value.type for value in node.inputs), **node.params))
         return _evaluate(recipe.body, arrays, {}) if type(recipe) is Map else None

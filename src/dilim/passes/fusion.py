@@ -32,7 +32,7 @@ from dilim.passes.fusion_block import Block, is_inline
 from dilim.passes.fusion_rules import join
 from dilim.passes.fusion_units import Unit
 from dilim.passes.positions import scatter_base
-from dilim.passes.raising import RAISING
+from dilim.passes.raising import has_check
 from dilim.passes.rewriting import rebuilt, with_nodes
 
 _MANY: Final = 60
@@ -113,7 +113,7 @@ class _Context:
         kernel = _Kernel(self.makers)
         node = kernel.build(unit, block.results(unit))
         doubtful = unit.reductions and any(
-            _repeats(inner) or inner.op in RAISING for inner in kernel.nodes
+            _repeats(inner) or has_check(inner) for inner in kernel.nodes
         )
         if not (doubtful or len(unit.nodes) > _MANY) or _is_nest(node):
             return [node]

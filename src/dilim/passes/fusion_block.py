@@ -27,7 +27,7 @@ from dilim.ops.table import OPERATIONS
 from dilim.passes.fusion_units import Order, Unit
 from dilim.passes.layout import VIEWS
 from dilim.passes.positions import is_own, scatter_base
-from dilim.passes.raising import POSITIONS, RAISING, may_raise
+from dilim.passes.raising import POSITIONS, has_check, may_raise
 
 _EXPANDED: Final = frozenset(operation.name for operation in transcendental.OPS) | {
     "pow", "atan2", "logaddexp", "remainder", "floor_divide",
@@ -193,7 +193,7 @@ class Block:
         self.rooted.add(number)
         unit.closed = form not in ("map", "reduce") or node.op in ALONE
         unit.product = node.op == "matmul"
-        unit.checks = node.op in RAISING
+        unit.checks = has_check(node)
         unit.work = _LONG if node.op in _EXPANDED else 1
         if form == "reduce":
             recipe = recipe_of(node, OPERATIONS)

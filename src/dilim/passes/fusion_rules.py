@@ -107,7 +107,7 @@ class _Rules:
         return found
 
     def _may_go_in(self, unit: Unit, user: Unit) -> bool:
-        if (user.raises and unit.raises) or (user.product and unit.checks):
+        if (user.raises and unit.raises) or (unit.checks and (user.product or user.closed)):
             return False
         if user.work + unit.work > MOST_WORK:
             return False

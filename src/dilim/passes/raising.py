@@ -1,4 +1,4 @@
-"""Which nodes may raise: those whose recipe checks positions, unless the positions are proven."""
+"""Which nodes may raise: those whose recipe has a check, unless its numbers are proven."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ from collections.abc import Mapping
 from typing import Final
 
 from dilim.ir.graph import Node, Value
-from dilim.ir.structure import STRUCTURAL, holds
+from dilim.ir.structure import STRUCTURAL, walk
 from dilim.ops.table import OPERATIONS
 from dilim.shapes import size_of
 
-RAISING: Final = frozenset(name for name, op in OPERATIONS.items() if op.failure is not None)
-"""Operations that may raise."""
 POSITIONS: Final = frozenset({"take", "index_add", "take_along_axis", "add_along_axis"})
 """Those that check their second input against the size of an axis."""
 _SAME_NUMBERS: Final = frozenset(
     {"reshape", "permute", "expand", "flip", "slice", "identity", "concat", "where"}
 )
+
+
+def has_check(node: Node) -> bool:
+    """Whether the recipe of a node has a check, though it may be known to hold."""
+    operation = OPERATIONS.get(node.op)
+    return operation is not None and operation.can_fail(node.results[0].dtype)
 
 
 def may_raise(node: Node, producers: Mapping[Value, Node] | None = None) -> bool:
@@ -25,19 +29,23 @@ def may_raise(node: Node, producers: Mapping[Value, Node] | None = None) -> bool
     Args:
         node: any node.
         producers: value -> the node that makes it; with it, positions that are known to be inside
-            their axis are found to be harmless.
+            their axis, and exponents that are known not to be negative, are found to be harmless.
     """
-    if node.op in RAISING:
+    if has_check(node):
         return producers is None or not _harmless(node, producers)
-    return holds(node, RAISING)
+    return any(has_check(inner) for region in node.regions for inner in walk(region))
 
 
 def _harmless(node: Node, producers: Mapping[Value, Node]) -> bool:
-    if node.op not in POSITIONS:
+    if node.op != "pow" and node.op not in POSITIONS:
         return False
-    size = node.inputs[0].shape[node.params["axis"]]
     found = bounds(node.inputs[1], producers)
-    return found is not None and -size <= found[0] and found[1] < size
+    if found is None:
+        return False
+    if node.op == "pow":
+        return found[0] >= 0
+    size: int = node.inputs[0].shape[node.params["axis"]]
+    return -size <= found[0] and found[1] < size
 
 
 def bounds(value: Value, producers: Mapping[Value, Node], depth: int = 8) -> tuple[int, int] | None:

@@ -11,14 +11,9 @@ import numpy as np
 from dilim.backends.llvm import binding, calls
 from dilim.backends.reference.executor import Host
 from dilim.ir import plan as p
+from dilim.runtime.arguments import check_inputs, check_variables
 from dilim.runtime.build import cached_object
-from dilim.runtime.programs import (
-    Activation,
-    Native,
-    address_of,
-    check_inputs,
-    check_variables,
-)
+from dilim.runtime.programs import Activation, Native, address_of
 
 
 @dataclass(frozen=True, slots=True)

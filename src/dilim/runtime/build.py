@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -21,6 +19,7 @@ from dilim.ir.text import digest
 from dilim.ir.types import Type
 from dilim.runtime.cache import cache
 from dilim.runtime.entries import pack, unpack
+from dilim.runtime.threads import usable_cores
 
 _COMPILER: Final = ("ir", "ops", "passes", "backends", "runtime")
 
@@ -39,7 +38,7 @@ class Settings:
     numerics: Literal["strict", "fast"]
     target: Target
     poison: bool = False
-    threads: int = field(default_factory=lambda: max(_cores(), 1))
+    threads: int = field(default_factory=usable_cores)
 
     def key(self) -> str:
         """What code for other settings must not share."""
@@ -144,10 +143,3 @@ def cached_object(text: str, level: int = binding.OPTIMISATION_LEVEL) -> bytes:
         stored = binding.emit_object(text, binding.host_target(), level=level)
         cache().put(key, stored)
     return stored
-
-
-def _cores() -> int:
-    affinity: Mapping[str, Any] = vars(os)
-    if "sched_getaffinity" in affinity:
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -12,14 +12,17 @@ from typing import Final
 from dilim.backends.llvm import binding
 from dilim.backends.llvm.driver import Call, write_driver
 from dilim.backends.llvm.kernel import KernelCode, KernelOptions, write_kernel
+from dilim.errors import UnsupportedError
 from dilim.ir import structure as s
 from dilim.ir.graph import Graph, Node
+from dilim.ir.places import at_place
 from dilim.ir.plan import Plan, aligned
 from dilim.ir.text import digest, to_text
 from dilim.ops.nest import compose
 from dilim.ops.table import OPERATIONS
 from dilim.passes.memory import aliases, plan_memory
 from dilim.passes.pipeline import optimise
+from dilim.passes.raising import has_check
 from dilim.runtime.build import Built, Settings
 from dilim.runtime.cache import cache
 from dilim.runtime.entries import pack, unpack
@@ -53,6 +56,7 @@ def compile_program(graph: Graph, settings: Settings) -> Built:
     """Machine code for a graph; its kernels come from the cache where they were made before."""
     started = time.perf_counter()
     final = optimise(graph)
+    _require_recipes(final)
     plan = plan_memory(final)
     kernels = _kernels(final, plan, settings, started)
     calls, scratch = calls_of(kernels, settings)
@@ -71,6 +75,18 @@ def compile_program(graph: Graph, settings: Settings) -> Built:
     )
 
 
+def _require_recipes(graph: Graph) -> None:
+    """Raise an UnsupportedError at the first operation that has no loop form."""
+    for node in s.walk(graph):
+        if node.op in OPERATIONS and OPERATIONS[node.op].recipe is None:
+            error = UnsupportedError(
+                f"{node.op}: back end 'llvm' cannot run it; compile the graph with "
+                "backend='reference', or apply it to eager tensors and give the graph the result"
+            )
+            at_place(error, node, graph.sites)
+            raise error
+
+
 def calls_of(
     kernels: Mapping[Node, Kernel | KernelCode], settings: Settings
 ) -> tuple[dict[Node, Call], int]:
@@ -80,7 +96,7 @@ def calls_of(
     for node, kernel in kernels.items():
         worth = kernel.chunks > 1 and kernel.cost >= PARALLEL_COST
         threads = min(settings.threads, kernel.chunks) if worth else 1
-        checks = any(OPERATIONS[inner.op].failure for inner in node.regions[0].nodes)
+        checks = any(map(has_check, node.regions[0].nodes))
         stride = aligned(kernel.scratch_bytes)
         most = max(most, stride * threads)
         calls[node] = Call(kernel.name, kernel.chunks, threads, checks, stride)

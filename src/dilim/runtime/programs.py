@@ -9,13 +9,11 @@ from typing import Final, Literal, Protocol
 
 import numpy as np
 
-from dilim import shapes
 from dilim.backends.llvm import binding, calls, driver
-from dilim.backends.reference import executor
-from dilim.backends.reference.executor import Host
+from dilim.backends.reference.executor import Host, by_recipe
 from dilim.errors import GraphError, ShapeError
 from dilim.ir import plan as p
-from dilim.ir.graph import Graph, Value
+from dilim.ir.graph import Graph
 from dilim.ir.places import at_place
 from dilim.ir.plan import Point
 from dilim.ir.structure import SEND, fused_nodes, walk
@@ -23,7 +21,9 @@ from dilim.ir.text import from_text
 from dilim.ir.types import Type
 from dilim.ops.table import OPERATIONS
 from dilim.runtime import threads
+from dilim.runtime.arguments import check_inputs, check_variables
 from dilim.runtime.build import Built, Settings, build
+from dilim.runtime.reference import ReferenceProgram
 
 SAFEPOINT_SECONDS: Final = 0.01
 """How long a program runs before it comes back to Python."""
@@ -147,7 +147,7 @@ class Native:
             return False
         if status == driver.SAFEPOINT:
             if started is not None:
-                self._adapt(time.perf_counter() - started)
+                self.adapt(time.perf_counter() - started)
             if at_safepoint is not None:
                 at_safepoint()
         elif status == driver.ERROR:
@@ -170,8 +170,12 @@ class Native:
         at_place(error, replace(node, site=site), self.graph.sites)
         return error
 
-    def _adapt(self, seconds: float) -> None:
-        """Choose the next budget so that it lasts about as long as it should."""
+    def adapt(self, seconds: float) -> None:
+        """Choose the next budget so that it lasts about as long as it should.
+
+        Args:
+            seconds: how long the present one lasted.
+        """
         factor = SAFEPOINT_SECONDS / max(seconds, 1e-7)
         self.turns = int(min(max(self.turns * min(factor, 8.0), 1), _LARGEST_BUDGET))
 
@@ -192,8 +196,8 @@ class Program(Protocol):
 
         Args:
             inputs: one array per input of the graph, of its type.
-            variables: one array per variable, of its type, writable and in row-major order; their
-                contents are read and replaced.
+            variables: one array per variable, of its type and in row-major order, and writable
+                where the graph writes it; their contents are read and replaced.
             host: the other end of channels.
             at_safepoint: called about every 10 ms while loops run; it may raise to stop the run.
 
@@ -201,8 +205,9 @@ class Program(Protocol):
             One new array per output.
 
         Raises:
-            ShapeError: an array is missing or of another type.
-            IndexError: a position is out of range; it names the operation.
+            ShapeError: an array is missing, or cannot be used as it is.
+            IndexError, ValueError: an operation fails as it does when it is computed eagerly; it
+                is named, with the line of the user's source.
         """
 
 
@@ -238,32 +243,6 @@ class NativeProgram:
         return outputs
 
 
-class ReferenceProgram:
-    """A graph that NumPy runs node by node. See `Program`."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-
-    def run(
-        self,
-        inputs: Sequence[np.ndarray],
-        variables: Sequence[np.ndarray] = (),
-        host: Host | None = None,
-        at_safepoint: Callable[[], None] | None = None,
-    ) -> list[np.ndarray]:
-        """See `Program`."""
-        arrays = check_inputs(self.graph, inputs)
-        check_variables(self.graph, variables)
-        return executor.execute(
-            self.graph,
-            arrays,
-            executor.by_recipe,
-            variables=variables,
-            host=host,
-            safepoint=at_safepoint,
-        )
-
-
 def compile_graph(
     graph: Graph,
     *,
@@ -276,14 +255,17 @@ def compile_graph(
 
     Args:
         graph: a well-formed graph.
-        numerics: ``"strict"``: the bits of eager execution; ``"fast"``: sums and products may be
-            rounded differently where that is quicker.
+        numerics: ``"strict"``: the bits of eager execution; ``"fast"``: a product and the sum that
+            it goes into may be rounded once instead of twice.
         backend: ``"llvm"``, or ``"reference"``: NumPy, slow, always strict.
         cpu: see `dilim.backends.llvm.binding.as_target`.
         poison: overwrite memory when nobody needs it any more; for tests.
+
+    Raises:
+        UnsupportedError: the back end cannot run an operation.
     """
     if backend == "reference":
-        return ReferenceProgram(graph)
+        return ReferenceProgram(graph, by_recipe)
     settings = Settings(numerics, binding.as_target(cpu), poison)
     built = build(graph, settings)
     shared = built.parallel
@@ -317,39 +299,3 @@ def _exchange(activation: Activation, point: Point, host: Host | None) -> None:
                 f"and dtype {array.dtype}"
             )
         activation.view(type, offset)[...] = array
-
-
-def check_inputs(graph: Graph, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The inputs as native code wants them, or a ShapeError."""
-    if len(arrays) != len(graph.inputs):
-        raise ShapeError(f"graph: expected {len(graph.inputs)} inputs, received {len(arrays)}")
-    return [prepared(*pair) for pair in zip(graph.inputs, arrays, strict=True)]
-
-
-def prepared(value: Value, array: np.ndarray) -> np.ndarray:
-    """An input as native code wants it: checked, and copied if it is not in row-major order."""
-    if array.shape != value.shape or array.dtype != value.dtype.numpy:
-        name = f" {value.name!r}" if value.name else ""
-        raise ShapeError(
-            f"graph: expected input{name} of type {value.type}, received shape {array.shape} and "
-            f"dtype {array.dtype}"
-        )
-    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
-
-
-def check_variables(graph: Graph, arrays: Sequence[np.ndarray]) -> None:
-    """Raise a ShapeError unless the arrays can be the memory of the graph's variables."""
-    if len(arrays) != len(graph.variables):
-        raise ShapeError(
-            f"graph: expected {len(graph.variables)} variables, received {len(arrays)}"
-        )
-    for variable, array in zip(graph.variables, arrays, strict=True):
-        strides = shapes.row_major_strides(variable.shape)
-        same = array.shape == variable.shape and array.dtype == variable.dtype.numpy
-        steps = tuple(step // array.itemsize for step in array.strides)
-        if not same or not array.flags.c_contiguous or not array.flags.writeable:
-            raise ShapeError(
-                f"graph: expected writable memory of type {variable.type} and strides {strides} for"
-                f" variable {variable.name!r}, received shape {array.shape}, dtype {array.dtype} "
-                f"and strides {steps}"
-            )

@@ -8,39 +8,16 @@ from typing import Any
 import numpy as np
 
 from dilim import dtypes
-from dilim.backends.reference.executor import by_kernel, execute
+from dilim.backends.reference.executor import by_kernel
 from dilim.errors import GraphError, ShapeError
 from dilim.ir.graph import Graph, Value
 from dilim.runtime.devices import CPU
+from dilim.runtime.reference import ReferenceProgram
 from dilim.tensors.symbolic import Traced
 from dilim.tensors.tensor import Tensor
 
 BACKENDS = ("llvm", "reference")
 NUMERICS = ("strict", "fast")
-
-
-class Reference:
-    """A graph that NumPy runs node by node, with the bits of eager execution."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-
-    def run(
-        self,
-        inputs: Sequence[np.ndarray],
-        variables: Sequence[np.ndarray] = (),
-        host: Any = None,
-        at_safepoint: Callable[[], None] | None = None,
-    ) -> list[np.ndarray]:
-        """One new array per output; variables are written in place."""
-        return execute(
-            self.graph,
-            inputs,
-            by_kernel,
-            variables=variables,
-            host=host,
-            safepoint=at_safepoint,
-        )
 
 
 def program_of(graph: Graph, numerics: Any, backend: Any) -> Any:
@@ -53,7 +30,7 @@ def program_of(graph: Graph, numerics: Any, backend: Any) -> Any:
         if given not in known:
             raise GraphError(f"compile: expected {what} in {known}, received {given!r}")
     if backend == "reference":
-        return Reference(graph)
+        return ReferenceProgram(graph, by_kernel)
     from dilim.runtime.programs import compile_graph  # llvmlite takes time to import
 
     return compile_graph(graph, numerics=numerics, backend=backend)
@@ -119,6 +96,9 @@ class Compiled:
 
         Raises:
             ShapeError: an argument is missing or of another type.
+            GraphError: the program has channels, and there is no host.
+            IndexError, ValueError: an operation fails as it does when it is computed eagerly; a
+                note names your line.
         """
         if host is None and self._fast is not None:
             return self._fast(*arguments)
@@ -152,7 +132,7 @@ class Compiled:
         return assembly(*self._native())
 
     def _native(self) -> tuple[Any, Any]:
-        if isinstance(self.program, Reference):
+        if isinstance(self.program, ReferenceProgram):
             raise GraphError("compiled graph: NumPy runs it; compile it with backend='llvm'")
         return self.program.native.built, self.program.settings
 

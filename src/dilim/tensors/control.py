@@ -10,11 +10,12 @@ from dilim.errors import DtypeError, GraphError
 from dilim.ir.graph import Value
 from dilim.ir.structure import IF, RECEIVE, SEND
 from dilim.ir.types import Type, type_of
+from dilim.tensors.cells import Frame
 from dilim.tensors.creation import asarray
 from dilim.tensors.dispatch import tracer_of
 from dilim.tensors.loops import add_loop
 from dilim.tensors.region_tape import Branch, collect, put_on_tape
-from dilim.tensors.regions import add_region_node, inside
+from dilim.tensors.regions import add_region_node, entered_again, inside
 from dilim.tensors.sites import user_site
 from dilim.tensors.tape import mode, now
 from dilim.tensors.tensor import Tensor
@@ -59,7 +60,8 @@ def loop(
     eager tensors, trace the function that calls this, or use `Graph.loop`.
 
     Args:
-        limit: how often at most; a number, or an int64 tensor of shape ().
+        limit: how often at most; a number, or an int64 tensor of shape (). With 0 or less there is
+            no turn, and the result is ``carried``.
         carried: a tensor or a sequence of tensors that change from turn to turn; None for none.
         body: from index (int64, shape ()) and the carried tensors to the next ones, which must have
             the same shapes and dtypes.
@@ -95,14 +97,12 @@ def cond_in(
         DtypeError: the condition is not a bool of shape ().
         GraphError: the branches give results of different types.
     """
-    chosen = _value_of(trace, "cond: condition", condition, _BOOL)
-    frames, tensors, records = [], [], []
+    frames, tensors = [], []
     since = now()
     for function in (then, otherwise):
         with inside(trace, is_loop=False) as frame:
             returned = function()
             tensors.append(_several(returned))
-            records.append(collect(trace, tensors[-1], since))
             frames.append(frame)
     kinds = [[type_of(x) for x in some] for some in tensors]
     if kinds[0] != kinds[1]:
@@ -110,7 +110,35 @@ def cond_in(
             f"cond: expected branches with results of the same types, received {_listed(kinds[0])} "
             f"and {_listed(kinds[1])}"
         )
-    built = add_region_node(trace, IF, [chosen], frames, [r.results for r in records], kinds[0])
+    return _like(returned, join(trace, condition, frames, tensors, since))
+
+
+def join(
+    trace: Trace,
+    condition: Any,
+    frames: Sequence[Frame],
+    tensors: Sequence[Sequence[Tensor]],
+    since: int,
+) -> list[Tensor]:
+    """The node of a branch whose two regions are built.
+
+    Args:
+        trace: the graph.
+        condition: which region is taken: a bool tensor of shape ().
+        frames: the two regions, as `regions.inside` left them.
+        tensors: what each gives, of the same types.
+        since: a `tape.now` from before the regions.
+
+    Returns:
+        The results of the node, on the tape where a gradient may be wanted.
+    """
+    chosen = _value_of(trace, "cond: condition", condition, _BOOL)
+    records = []
+    for frame, some in zip(frames, tensors, strict=True):
+        with entered_again(trace, frame):
+            records.append(collect(trace, some, since))
+    kinds = [type_of(x) for x in tensors[0]]
+    built = add_region_node(trace, IF, [chosen], frames, [r.results for r in records], kinds)
     results = [trace.symbol(x) for x in built.results]
     wanted = [a.requires_grad or b.requires_grad for a, b in zip(*tensors, strict=True)]
     if mode.recording and any(wanted):
@@ -120,7 +148,7 @@ def cond_in(
         versions = records[1].versions | records[0].versions
         branch = Branch(trace, chosen, records, captured, cond_in)
         put_on_tape(branch, [*captured.values()], [*versions.values()], results, wanted)
-    return _like(returned, results)
+    return results
 
 
 def loop_in(

@@ -222,13 +222,20 @@ class Graph:
                 the order in which they were made.
             outputs: what the function gives: a tensor, or several; for a graph from
                 `from_function` by default what that function gave.
-            numerics: "strict": the bits of eager execution, on every machine. "fast": sums and
-                products may be rounded differently where that is quicker.
+            numerics: "strict": the bits of eager execution, on every machine. "fast": a product and
+                the sum that it goes into may be rounded once instead of twice.
             backend: "llvm" for machine code, "reference" for NumPy.
             as_numbers: give results of shape () as Python numbers.
 
+        Returns:
+            The function; see `Compiled.__call__` for its arguments and errors.
+
         Raises:
-            GraphError: an input that is needed is not among the inputs.
+            GraphError: an input that is needed is not among the inputs, or there is no such back
+                end or kind of numerics.
+            ShapeError: the array behind a variable that the program writes has become read-only.
+            UnsupportedError: there is no machine code for an operation. It is named, with your
+                line.
         """
         if outputs is None and self._traced is not None:
             traced = self._traced

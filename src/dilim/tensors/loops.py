@@ -81,7 +81,8 @@ def add_loop(
             "loop: expected a Python int as limit, received a tensor: for derivatives it must be "
             "known how often the loop runs at most; use condition= to end it earlier"
         )
-    return _add_with_gradient(trace, int(limit), start, with_gradient, draft, inputs)
+    most_turns = max(int(limit), 0)
+    return _add_with_gradient(trace, most_turns, start, with_gradient, draft, inputs)
 
 
 def _draft(

@@ -29,6 +29,18 @@ def inside(trace: Trace, is_loop: bool) -> Iterator[Frame]:
         trace.frames.pop()
 
 
+@contextmanager
+def entered_again(trace: Trace, frame: Frame) -> Iterator[None]:
+    """A context in which nodes go to the end of a region that was left already."""
+    frame.is_active = True
+    trace.frames.append(frame)
+    try:
+        yield
+    finally:
+        frame.is_active = False
+        trace.frames.pop()
+
+
 class Built(NamedTuple):
     """A node with regions.
 

@@ -259,7 +259,7 @@ class Trace(Tracer):
         """A new node of the table; its value."""
         definition = OPERATIONS[op]
         shape, dtype = definition.infer(*values, **params)
-        if definition.failure is not None:
+        if definition.can_fail(dtype):
             self.top.settle()  # what was written before must be seen if it fails
         builder, site = self.top.builder, user_site()
         number = builder.sites.setdefault(site, len(builder.sites))

@@ -70,7 +70,7 @@ class Holder:
         return 8 * found
 
 
-class _Table(np.ndarray):
+class Table(np.ndarray):
     """The words that a builtin reads; it is the builtin's ``self``, and keeps alive what it needs.
 
     Attributes:
@@ -126,13 +126,27 @@ def _arrays_are_as_expected() -> bool:
     )
 
 
-def _new_builtin(
-    table: _Table, code: int, flags: int, name: str, documentation: str, kept: Sequence[object]
+def new_builtin(
+    table: Table, code: int, flags: int, name: str, documentation: str, kept: Sequence[object]
 ) -> Callable[..., Any]:
+    """A builtin function.
+
+    Args:
+        table: its ``self``.
+        code: address of its C function.
+        flags: of PyMethodDef: how it takes arguments.
+        name: of the callable.
+        documentation: of the callable.
+        kept: what must live as long as the callable.
+    """
     texts = (name.encode(), documentation.encode())
     method = _Method(texts[0], code, flags, texts[1])
     table.kept = (*kept, texts, method)
-    made: Callable[..., Any] = _new_function()(ctypes.addressof(method), table, None)
+    try:
+        made: Callable[..., Any] = _new_function()(ctypes.addressof(method), table, None)
+    except ctypes.ArgumentError as error:
+        # The arguments are right: ctypes came to the end of the stack while it looked at them.
+        raise RecursionError("maximum recursion depth exceeded") from error
     return made
 
 
@@ -151,7 +165,7 @@ def _address_of_function(name: str) -> int:
 
 
 @functools.cache
-def _common_words() -> dict[str, int]:
+def common_words() -> dict[str, int]:
     """The words that are the same for all builtins of this process."""
     words = {name: _address_of_function(name) for name in known.FUNCTIONS}
     objects = {
@@ -200,7 +214,7 @@ class Caller:
         keep: Sequence[object] = (),
     ) -> None:
         self._waiting: list[int] = []
-        self._words: _Table | None = None
+        self._words: Table | None = None
         self.function = slow
         if not fast_calls():
             return
@@ -209,7 +223,7 @@ class Caller:
         def split(status: int, activation: int, *objects: Any) -> Any:
             return on_status(status, activation, objects[results:], objects[:results])
 
-        words = _common_words() | _holder_words(signature, holder)
+        words = common_words() | _holder_words(signature, holder)
         words |= {"pool": 0, "run": run, "slow": id(slow), "on_status": id(split)}
         arrays = [(i, a) for i, a in enumerate(signature.arguments) if isinstance(a, Array)]
         words |= {f"dtype{i}": id(array.dtype.numpy) for i, array in arrays}
@@ -217,10 +231,10 @@ class Caller:
         words |= {f"maker{j}": id(m) for j, m in zip(outputs, makers, strict=True)}
         for j, maker in zip(outputs, makers, strict=True):
             _check_maker(maker(), signature.results[j], holder)
-        self._words = np.array([words[word] for word in signature.words], np.uint64).view(_Table)
+        self._words = np.array([words[word] for word in signature.words], np.uint64).view(Table)
         kept = (library, slow, split, tuple(makers), holder, tuple(keep))
         address, flags = library.address(code.name), _FASTCALL_KEYWORDS
-        self.function = _new_builtin(self._words, address, flags, name, documentation, kept)
+        self.function = new_builtin(self._words, address, flags, name, documentation, kept)
         self._add, self._take = _ADD(library.address(code.add)), _TAKE(library.address(code.take))
 
     def add(self, activation: int) -> None:
@@ -285,8 +299,8 @@ def builtin(
         result: Callable[[int], int] = plain
         return result
     library, name = _builtin_library(release_gil)
-    common = _common_words() | {"run": address}
+    common = common_words() | {"run": address}
     words = [common.get(word, 0) for word in known.WORDS]
-    table = np.array(words, np.uint64).view(_Table)
+    table = np.array(words, np.uint64).view(Table)
     code = library.address(name)
-    return _new_builtin(table, code, _ONE_ARGUMENT, "native", "", (library, *keep))
+    return new_builtin(table, code, _ONE_ARGUMENT, "native", "", (library, *keep))

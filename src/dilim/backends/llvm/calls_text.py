@@ -6,16 +6,15 @@ the data of the NumPy array that is the ``self`` of the builtin.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import Final
 
 from dilim import dtypes
 from dilim.backends.llvm import calls_signature as known
 from dilim.backends.llvm.calls_signature import Array, CallerCode, Number, Signature
+from dilim.backends.llvm.calls_writer import ATTRIBUTES, Writer, named
 from dilim.dtypes import DType
 
-ATTRIBUTES: Final = 'attributes #0 = { nounwind "no-builtins" }'
 _REGISTER: Final = {
     dtype: {"bool": "i1", "float": "float"}.get(dtype.kind, f"i{8 * dtype.itemsize}")
     for dtype in dtypes.ALL
@@ -48,12 +47,12 @@ done:
 def write_caller(signature: Signature) -> CallerCode:
     """The code of the builtin for a signature; it depends on nothing else."""
     pool = _POOL.replace("LINK", str(signature.link_offset))
-    return _named("caller", _CallerWriter(signature).text() + pool)
+    return named("caller", _CallerWriter(signature).text() + pool)
 
 
 def write_builtin(release_gil: bool) -> CallerCode:
     """The code of a builtin from an address to what ``i32 run(ptr)`` returns for it."""
-    writer = _Writer(known.WORDS)
+    writer = Writer(known.WORDS)
     writer.label("entry")
     writer.do(f"%table = load ptr, ptr {writer.at('%self', known.DATA)}")
     address = writer.call("ptr", "PyLong_AsVoidPtr", "ptr %argument")
@@ -73,68 +72,10 @@ def write_builtin(release_gil: bool) -> CallerCode:
     head = "define ptr @NAME(ptr %self, ptr %argument) #0 {"
     message = "native: expected the address of an activation, received 0"
     constant = f'@message = private constant [{len(message) + 1} x i8] c"{message}\\00"'
-    return _named("builtin", "\n".join([constant, "", head, *writer.lines, "}", ATTRIBUTES]))
+    return named("builtin", "\n".join([constant, "", head, *writer.lines, "}", ATTRIBUTES]))
 
 
-def _named(kind: str, text: str) -> CallerCode:
-    name = f"{kind}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-    return CallerCode(name, text.replace("@NAME", f"@{name}"))
-
-
-class _Writer:
-    """Instructions of one function that knows the table."""
-
-    def __init__(self, words: Sequence[str]) -> None:
-        self.lines: list[str] = []
-        self._words = {name: number for number, name in enumerate(words)}
-        self._count = 0
-        self.block = ""
-
-    def do(self, instruction: str) -> None:
-        self.lines.append(f"  {instruction}")
-
-    def let(self, instruction: str) -> str:
-        self._count += 1
-        self.do(f"%v{self._count} = {instruction}")
-        return f"%v{self._count}"
-
-    def label(self, name: str) -> None:
-        self.lines.append(f"{name}:")
-        self.block = name
-
-    def at(self, base: str, offset: int | str) -> str:
-        return self.let(f"getelementptr i8, ptr {base}, i64 {offset}") if offset else base
-
-    def load(self, kind: str, base: str, offset: int | str = 0) -> str:
-        return self.let(f"load {kind}, ptr {self.at(base, offset)}")
-
-    def word(self, name: str, kind: str = "ptr") -> str:
-        return self.load(kind, "%table", 8 * self._words[name])
-
-    def set_word(self, name: str, value: str) -> None:
-        self.do(f"store ptr {value}, ptr {self.at('%table', 8 * self._words[name])}")
-
-    def call(self, result: str, function: str, *arguments: str) -> str:
-        text = f"call {result} {self.word(function)}({', '.join(arguments)})"
-        if result != "void":
-            return self.let(text)
-        self.do(text)
-        return ""
-
-    def branch(self, condition: str, then: str, otherwise: str) -> None:
-        self.do(f"br i1 {condition}, label %{then}, label %{otherwise}")
-
-    def need(self, condition: str, otherwise: str) -> None:
-        """Go on in a new block if a condition holds."""
-        self._count += 1
-        self.branch(condition, f"b{self._count}", otherwise)
-        self.label(f"b{self._count}")
-
-    def need_equal(self, kind: str, left: str, right: str | int, otherwise: str) -> None:
-        self.need(self.let(f"icmp eq {kind} {left}, {right}"), otherwise)
-
-
-class _CallerWriter(_Writer):
+class _CallerWriter(Writer):
     def __init__(self, signature: Signature) -> None:
         super().__init__(signature.words)
         self._signature = signature

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, Literal
 
+from dilim.backends.llvm.boxes import changed_ranges
 from dilim.backends.llvm.checks import write_checks
 from dilim.backends.llvm.code import METADATA, Code
 from dilim.backends.llvm.costs import cost_of
@@ -75,7 +76,7 @@ def write_kernel(
         return KernelCode(
             name, text, written.scratch_bytes, written.chunks, written.cost, written.checks
         )
-    nest = lower_nest(form, input_types)
+    nest = lower_nest(form, input_types, changed_ranges(form, input_types, aliases))
     where = Results(results, result_types)
     product = _write_product(name, nest, input_types, where, options)
     return product or _write_nest(name, nest, input_types, where, options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from dilim import dtypes, shapes
 from dilim.backends.llvm.boxes import Range
@@ -15,6 +16,7 @@ from dilim.ops.lowering import Lowering
 from dilim.ops.nest import Nest, Reduction
 from dilim.ops.primitives import Expr
 
+NOWHERE: Final = Affine((), 0)
 LEAVES = frozenset({"constant", "index", "load", "check", "reduced", "bitcast"})
 
 
@@ -105,7 +107,7 @@ def lower_nest(
     parts = needed(lowering, [*bodies, *outputs, *checks])
     indices = [lowering.index(axis) for axis in range(rank)]
     place = lowering.interner.address(indices, nest.space)
-    axes = _merge(lowering, parts, sizes, [a for a in range(rank) if sizes[a] != 1])
+    axes = _merge(lowering, parts, sizes, [a for a in range(rank) if sizes[a] != 1], place)
     merged: dict[int, list[int]] = {}
     reductions: list[LoweredReduction] = []
     depths: list[int] = []
@@ -143,9 +145,13 @@ def axes_used(lowering: Lowering, parts: Iterable[Expr]) -> set[int]:
 
 
 def _merge(
-    lowering: Lowering, parts: Sequence[Expr], sizes: dict[int, int], axes: list[int]
+    lowering: Lowering,
+    parts: Sequence[Expr],
+    sizes: dict[int, int],
+    axes: list[int],
+    place: Affine = NOWHERE,
 ) -> list[int]:
-    """Merge neighbours that all loads run through as one; the axes that remain.
+    """Merge neighbours that all loads and the place run through as one; the axes that remain.
 
     The inner axis of two takes the size of both, the outer one goes.
     """
@@ -155,21 +161,19 @@ def _merge(
     for axis in axes:
         if remaining and axis not in fixed and remaining[-1] not in fixed:
             outer, size = remaining[-1], sizes[axis]
-            if all(
-                lowering.addresses[x].coefficient(outer)
-                == size * lowering.addresses[x].coefficient(axis)
-                for x in loads
-            ):
+            forms = [place, *(lowering.addresses[x] for x in loads)]
+            if all(f.coefficient(outer) == size * f.coefficient(axis) for f in forms):
                 for x in loads:
-                    form = lowering.addresses[x]
-                    terms = tuple(
-                        (t, c) for t, c in form.terms if t.op != "index" or t.value != outer
-                    )
-                    lowering.addresses[x] = Affine(terms, form.constant)
+                    lowering.addresses[x] = _without(lowering.addresses[x], outer)
                 sizes[axis] = size * sizes[outer]
                 remaining.pop()
         remaining.append(axis)
     return remaining
+
+
+def _without(form: Affine, axis: int) -> Affine:
+    terms = tuple((t, c) for t, c in form.terms if t.op != "index" or t.value != axis)
+    return Affine(terms, form.constant)
 
 
 # --- vectors ----------------------------------------------------------------------------------

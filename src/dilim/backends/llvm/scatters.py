@@ -64,12 +64,12 @@ class _Scatter:
         w, form = self._w, self._form
         size = math.prod(form.shape) * self._dtype.itemsize
         axes = range(len(form.space))
-        if self._count:
-            for check in self._checks:
-                depends = axes_used(w.lowering, needed(w.lowering, [check]))
-                w.loops(sorted(depends), functools.partial(w.test, check))
-            if self._staged:
-                w.loops(axes, self._stage)
+        for check in self._checks:
+            depends = sorted(axes_used(w.lowering, needed(w.lowering, [check])))
+            if all(w.sizes[axis] for axis in depends):
+                w.loops(depends, functools.partial(w.test, check))
+        if self._count and self._staged:
+            w.loops(axes, self._stage)
         if not self._in_place:
             _copy(w, None if form.base is None else w.pointers[form.base], size)
         if self._count:

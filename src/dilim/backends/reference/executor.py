@@ -21,6 +21,8 @@ from dilim.ops.table import OPERATIONS
 Arrays = list[np.ndarray]
 Evaluate = Callable[[OpDef, Sequence[np.ndarray], Mapping[str, Any]], Any]
 """How one operation is carried out on arrays: `by_reference`, `by_kernel` or `by_recipe`."""
+Handler = Callable[[Sequence[np.ndarray]], object]
+"""Serves a channel: it reads the arrays of a ``send``, and fills those of a ``receive``."""
 
 
 class Host(Protocol):
@@ -69,6 +71,7 @@ def execute(
     *,
     variables: Sequence[np.ndarray] = (),
     host: Host | None = None,
+    handlers: Mapping[str, Handler] | None = None,
     safepoint: Callable[[], None] | None = None,
 ) -> Arrays:
     """Run a graph.
@@ -80,6 +83,7 @@ def execute(
         variables: one array per variable of the graph; writes go into them at once, so that after
             an error they hold exactly what was written before it.
         host: the other side of ``send`` and ``receive``.
+        handlers: the same in place of a host: what serves each channel.
         safepoint: called after each turn of each loop; may raise to stop the run.
 
     Returns:
@@ -95,25 +99,33 @@ def execute(
     check_arrays("variable", graph.variables, variables)
     arrays: dict[Value, np.ndarray] = dict(zip(graph.inputs, inputs, strict=True))
     arrays.update(zip(graph.variables, variables, strict=True))
+    run = _Run(graph, evaluate, host, handlers, safepoint, np.geterr())
     with np.errstate(all="ignore"):
-        results = _Run(graph, evaluate, host, safepoint).region(graph, arrays)
+        results = run.region(graph, arrays)
     return [np.array(x, order="C") for x in results]
 
 
 class _Run:
-    """One run of a graph; ``arrays`` holds the value of everything made so far."""
+    """One run of a graph; ``arrays`` holds the value of everything made so far.
+
+    ``errors`` is how NumPy treats floating point errors outside of the graph, so for the host.
+    """
 
     def __init__(
         self,
         graph: Graph,
         evaluate: Evaluate,
         host: Host | None,
+        handlers: Mapping[str, Handler] | None,
         safepoint: Callable[[], None] | None,
+        errors: Any,
     ) -> None:
         self._sites = graph.sites
         self._evaluate = evaluate
         self._host = host
+        self._handlers = handlers
         self._safepoint = safepoint
+        self._errors = errors
 
     def region(self, graph: Graph, arrays: dict[Value, np.ndarray]) -> Arrays:
         """Carry out the nodes; the outputs, which may share memory with other values."""
@@ -134,7 +146,8 @@ class _Run:
         if node.op == LOOP:
             return self._loop(node, operands, arrays)
         if node.op in (SEND, RECEIVE):
-            return self._meet(node, operands)
+            with np.errstate(**self._errors):
+                return self._meet(node, operands)
         if node.op == FUSED:
             (body,) = node.regions
             return self.region(body, dict(zip(body.inputs, operands, strict=True)))
@@ -164,6 +177,8 @@ class _Run:
     def _meet(self, node: Node, operands: Arrays) -> Arrays:
         """A channel point: hand over, or take."""
         channel = node.params["channel"]
+        if self._handlers is not None:
+            return _serve(self._handlers[channel], node, operands)
         if self._host is None:
             raise GraphError(
                 f"{node.op}: the graph meets its host at channel {channel!r}, but none was given; "
@@ -175,6 +190,18 @@ class _Run:
         received = [np.array(x, order="C") for x in self._host.receive(channel)]
         check_arrays(f"received from channel {channel!r}: value", node.results, received)
         return received
+
+
+def _serve(handler: Handler, node: Node, operands: Arrays) -> Arrays:
+    if node.op == RECEIVE:
+        filled = [np.empty(value.shape, value.dtype.numpy) for value in node.results]
+        handler(tuple(filled))
+        return filled
+    sent = [np.array(x, order="C") for x in operands]
+    for array in sent:
+        array.flags.writeable = False
+    handler(tuple(sent))
+    return []
 
 
 def check_arrays(what: str, values: Sequence[Value], arrays: Sequence[np.ndarray]) -> None:

@@ -207,11 +207,11 @@ def _scatter(recipe: Scatter, inputs: Arrays) -> np.ndarray:
     combine: Callable[..., Any] = lambda old, new: new  # noqa: E731
     if recipe.combine:
         combine = PRIMITIVES[recipe.combine].compute
+    targets = [_map(Map(recipe.space, part), inputs) for part in recipe.target]
+    values = _map(Map(recipe.space, recipe.body), inputs)
     for position in np.ndindex(recipe.space):
-        indices = [np.asarray(i, np.int64) for i in position]
-        memo: dict[int, Any] = {}
-        target = tuple(int(evaluate(t, inputs, indices, memo)) for t in recipe.target)
-        out[target] = combine(out[target], evaluate(recipe.body, inputs, indices, memo))
+        target = tuple([int(part[position]) for part in targets])
+        out[target] = combine(out[target], values[position])
     return out
 
 
