@@ -10,7 +10,8 @@ from dilim.ir.types import Type
 from dilim.ops.expansions import expanded
 from dilim.ops.table import OPERATIONS
 
-# Largest errors measured in float64: tan 2.62, acos 1.85, hypot 1.84, the others less.
+# Largest errors measured: log2 1.26 and log10 1.20 (float32, every number from 0.3 to 3), and in
+# float64 tan 2.62, acos 1.85, hypot 1.84, the others less.
 FUNCTIONS = {
     "log2": lambda x: mp.log(x, 2),
     "log10": mp.log10,
@@ -25,7 +26,7 @@ FUNCTIONS = {
     "atanh": mp.atanh,
     "hypot": mp.hypot,
 }
-LARGEST_ALLOWED = {name: 3.0 if name == "tan" else 2.0 for name in FUNCTIONS}
+LARGEST_ALLOWED = {name: 2.0 for name in FUNCTIONS} | {"tan": 3.0, "log2": 1.5, "log10": 1.5}
 
 
 def own(name, *arrays):

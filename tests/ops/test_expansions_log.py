@@ -15,7 +15,7 @@ NAMES = ("log", "log1p", "expm1")
 FLOATS = ("float32", "float64")
 # Up to these exp(x) - 1 is finite.
 HIGHEST = {"float32": 88.72, "float64": 709.78}
-# Largest errors measured in float32: 0.79, 0.81, 1.28.
+# Largest errors measured in float32: 0.96, 0.93, 1.28.
 LARGEST_ALLOWED_ULP = {"log": 1.0, "log1p": 1.0, "expm1": 1.5}
 PRECISE = Context(prec=400)  # 1 + the smallest float64 takes 324 digits
 

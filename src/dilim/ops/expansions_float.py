@@ -10,7 +10,7 @@ from typing import Final
 
 from dilim import dtypes
 from dilim.dtypes import DType
-from dilim.ops.primitives import Expr, bitcast, constant, prim, select
+from dilim.ops.primitives import Expr, bitcast, cast, constant, prim, select
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,20 @@ class FloatFormat:
     def magic(self) -> float:
         """Added to a small number it rounds to an integer, which the low bits then hold."""
         return 1.5 * 2.0**self.mantissa
+
+    @property
+    def half_digits(self) -> int:
+        """So many lowest binary digits are half of all."""
+        return (self.mantissa + 2) // 2
+
+    @property
+    def exponent_unit(self) -> float:
+        """As which float `fraction_and_exponent` gives an exponent of 1.
+
+        An exponent left in its bits and converted to a float saves an operation, but only AVX-512
+        converts int64.
+        """
+        return 2.0**self.mantissa if self.bits is dtypes.int32 else 1.0
 
 
 FORMATS: Final[Mapping[DType, FloatFormat]] = MappingProxyType(
@@ -110,33 +124,36 @@ def high_part(x: Expr, dropped: int) -> Expr:
 
 
 def fraction_and_exponent(x: Expr) -> tuple[Expr, Expr]:
-    """m and e of x = 2**e m with sqrt(1/2) <= m < sqrt(2), as floats.
+    """m and e of x = 2**e m with sqrt(1/2) <= m < sqrt(2), as floats, e in its format's unit.
 
     At the ends e is what makes a logarithm right: -inf for 0, inf for inf, NaN for negative numbers
     and NaN; m is finite there.
     """
     layout, dtype = FORMATS[x.dtype], x.dtype
     digits = layout.mantissa + 1
-    denormal = x < 2.0 ** (1 - layout.bias)
-    fraction, biased = _biased(select(denormal, x * 2.0**digits, x))
-    offset = select(denormal, constant(layout.magic + digits, dtype), layout.magic)
+    denormal = x < 2.0 ** (1 - layout.bias)  # or zero or negative
+    fraction, biased, bias = _biased(select(denormal, x * 2.0**digits, x))
+    lower = bits_of(constant(bias + digits * layout.exponent_unit, dtype))
     negative = bits_of(x) >> (8 * dtype.itemsize - 1)  # all ones, which are a NaN
-    offset = bitcast(bits_of(offset) | negative, dtype)
-    offset = select(prim("equal", x, 0.0), math.inf, offset)
-    return fraction, biased - select(x < math.inf, offset, -x)
+    offset = select(denormal, lower | negative, bits_of(constant(bias, dtype)))
+    offset = select(prim("equal", x, 0.0), math.inf, bitcast(offset, dtype))
+    return fraction, select(x < math.inf, biased - offset, x)
 
 
 def fraction_and_exponent_of_normal(x: Expr) -> tuple[Expr, Expr]:
     """The same for a positive normal number; for others the results mean nothing."""
-    fraction, biased = _biased(x)
-    return fraction, biased - FORMATS[x.dtype].magic
+    fraction, biased, bias = _biased(x)
+    return fraction, biased - bias if bias else biased
 
 
-def _biased(x: Expr) -> tuple[Expr, Expr]:
-    """m, and e plus the magic number."""
+def _biased(x: Expr) -> tuple[Expr, Expr, float]:
+    """m, e plus a bias, and the bias."""
     layout = FORMATS[x.dtype]
     # Moves the border between two exponents from 1 to sqrt(1/2).
     shifted = bits_of(x) - ROOT_HALF[x.dtype]
+    if layout.exponent_unit > 1:
+        exponent = shifted & -(1 << layout.mantissa)
+        return bitcast(bits_of(x) - exponent, x.dtype), cast(exponent, x.dtype), 0.0
     fraction = (shifted & ((1 << layout.mantissa) - 1)) + ROOT_HALF[x.dtype]
-    magic = bits_of(constant(layout.magic, x.dtype))
-    return bitcast(fraction, x.dtype), bitcast((shifted >> layout.mantissa) + magic, x.dtype)
+    biased = (shifted >> layout.mantissa) + bits_of(constant(layout.magic, x.dtype))
+    return bitcast(fraction, x.dtype), bitcast(biased, x.dtype), layout.magic

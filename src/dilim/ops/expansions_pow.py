@@ -95,7 +95,8 @@ def _power_float32(x: Expr, y: Expr) -> Expr:
     wide = dtypes.float64
     f = cast(fraction, wide) - 1.0
     s = f / (f + 2.0)
-    log2 = cast(exponent, wide) + s * polynomial(LOG2, s * s)
+    unit = FORMATS[x.dtype].exponent_unit
+    log2 = cast(exponent, wide) * (1.0 / unit) + s * polynomial(LOG2, s * s)
     t = cast(y, wide) * log2
     t = select(t < -200.0, -200.0, select(constant(200.0, wide) < t, 200.0, t))
     n, bits = rounded(t)
