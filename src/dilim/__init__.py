@@ -51,7 +51,7 @@ _HOMES = {
     "dilim.tensors.transfer": "host_edit",
     "dilim.nn.saving": "load save",
     "dilim.runtime.threads": "get_num_threads set_num_threads",
-    "dilim.slicing.scalar_model": "compile",
+    "dilim.slicing.api": "compile",
 }
 
 _FOUND = {name: home for home, names in _HOMES.items() for name in names.split()}

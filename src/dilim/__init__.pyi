@@ -19,7 +19,7 @@ from dilim.nn.saving import load as load
 from dilim.nn.saving import save as save
 from dilim.runtime.threads import get_num_threads as get_num_threads
 from dilim.runtime.threads import set_num_threads as set_num_threads
-from dilim.slicing.scalar_model import compile as compile
+from dilim.slicing.api import compile as compile
 from dilim.tensors.control import cond as cond
 from dilim.tensors.control import loop as loop
 from dilim.tensors.creation import arange as arange

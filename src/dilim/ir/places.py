@@ -14,6 +14,8 @@ from dilim.ir.graph import NO_SITE, Node, Site
 def at_place(error: BaseException, node: Node, sites: Sequence[Site]) -> None:
     """Add a note to an exception that says which operation of which line it comes from.
 
+    Its attribute ``site`` becomes the file and the line.
+
     Args:
         error: what a node raised; it gets the note unless it has the same one.
         node: what failed.
@@ -21,6 +23,8 @@ def at_place(error: BaseException, node: Node, sites: Sequence[Site]) -> None:
     """
     if node.site == NO_SITE:
         return
-    note = f"in {node.op}, from {sites[node.site]}"
+    site = sites[node.site]
+    error.site = site.file, site.line  # type: ignore[attr-defined]
+    note = f"in {node.op}, from {site}"
     if note not in getattr(error, "__notes__", ()):
         error.add_note(note)

@@ -73,7 +73,7 @@ class Built:
 
 def build(graph: Graph, settings: Settings) -> Built:
     """Machine code for a graph, from the cache if it was made before."""
-    key = f"program|{settings.key()}|{digest(graph)}"
+    key = _key(graph, settings)
     stored = cache().get(key)
     if stored is not None:
         return _unpacked(stored)
@@ -84,7 +84,16 @@ def build(graph: Graph, settings: Settings) -> Built:
     return built
 
 
+def is_built(graph: Graph, settings: Settings) -> bool:
+    """Whether the machine code of a graph is in the cache."""
+    return cache().get(_key(graph, settings)) is not None
+
+
 # --- the cache ------------------------------------------------------------------------------
+
+
+def _key(graph: Graph, settings: Settings) -> str:
+    return f"program|{settings.key()}|{digest(graph)}"
 
 
 def _packed(built: Built) -> bytes:

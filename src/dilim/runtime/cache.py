@@ -67,18 +67,30 @@ class Cache:
     Attributes:
         folder: see above.
         limit: see above.
+        hits: how often this process found code here.
+        misses: how often it did not.
     """
 
     def __init__(self, folder: Path | None, limit: int = DEFAULT_SIZE) -> None:
         self.folder = folder
         self.limit = limit
+        self.hits = self.misses = 0
         self._writable = True
         # All processes together look at the folder once in so many bytes written.
         self._unchecked_limit = limit / _CHECKS_PER_LIMIT
-        self._unchecked = random.uniform(0.0, self._unchecked_limit)
+        # of its own: a user's seeded numbers must not depend on what is compiled
+        self._unchecked = random.Random().uniform(0.0, self._unchecked_limit)
 
     def get(self, key: str) -> bytes | None:
         """The data that was put under a key, or None."""
+        data = self._read(key)
+        if data is None:
+            self.misses += 1
+        else:
+            self.hits += 1
+        return data
+
+    def _read(self, key: str) -> bytes | None:
         path = self._path(key)
         if path is None:
             return None

@@ -22,7 +22,7 @@ from dilim.ir.types import Type
 from dilim.ops.table import OPERATIONS
 from dilim.runtime import threads
 from dilim.runtime.arguments import check_inputs, check_variables
-from dilim.runtime.build import Built, Settings, build
+from dilim.runtime.build import Built, Settings, build, is_built
 from dilim.runtime.reference import ReferenceProgram
 
 SAFEPOINT_SECONDS: Final = 0.01
@@ -241,6 +241,11 @@ class NativeProgram:
         finally:
             self._free.append(activation)
         return outputs
+
+
+def is_compiled(graph: Graph, numerics: Literal["strict", "fast"] = "strict") -> bool:
+    """Whether `compile_graph` finds the machine code of a graph on disk."""
+    return is_built(graph, Settings(numerics, binding.as_target(None), False))
 
 
 def compile_graph(

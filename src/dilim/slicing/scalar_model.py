@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -293,30 +293,3 @@ def _check_parameters(optimizer: Optimizer, parameters: Sequence[Value]) -> None
         raise UnsupportedError(
             "compile: expected the optimiser to have exactly model.parameters(), in their order"
         )
-
-
-def compile(
-    model: Module,
-    *,
-    loss: Callable[..., Value] = scalar.loss.mse,
-    optimizer: Optimizer | None = None,
-) -> CompiledModel:
-    """Turn a model of `dilim.scalar` into machine code.
-
-    Args:
-        model: a `Neuron`, or an `MLP` with one output.
-        loss: ``dilim.scalar.loss.mse`` or ``hinge``.
-        optimizer: an `SGD` or `Adam` for the model's parameters.
-
-    Returns:
-        The model with native ``step``, ``train`` and ``predict``; see `CompiledModel`.
-
-    Raises:
-        UnsupportedError: something that cannot be compiled; it is named.
-    """
-    if not isinstance(model, Module):
-        raise UnsupportedError(
-            f"compile: expected a model of dilim.scalar, received {type(model).__name__}; for "
-            "tensors use dilim.Graph.from_function"
-        )
-    return CompiledModel(model, loss, optimizer)

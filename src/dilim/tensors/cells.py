@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -107,9 +108,10 @@ class Frame:
         is_active: whether it is still being built.
         contents: what variables hold now, as far as this region knows; None where a region inside
             has written, so that it must be read.
-        reads: the first read of variables in this region.
+        reads: what variables held when this region began, where it reads that.
         written: the variables that it writes, inner regions included.
         constants: repeated numbers that were noted already.
+        made_here: whether eager memory was made since it began.
     """
 
     __slots__ = (
@@ -120,13 +122,20 @@ class Frame:
         "dead",
         "is_active",
         "is_loop",
+        "made_here",
         "reads",
         "written",
     )
 
-    def __init__(self, builder: GraphBuilder | None = None, is_loop: bool = False) -> None:
+    def __init__(
+        self,
+        builder: GraphBuilder | None = None,
+        is_loop: bool = False,
+        made_here: Callable[[Storage], bool] = lambda storage: True,
+    ) -> None:
         self.builder = builder or GraphBuilder()
         self.is_loop = is_loop
+        self.made_here = made_here
         self.is_active = True
         self.contents: dict[Cell, Value | None] = {}
         self.reads: dict[Cell, Value] = {}

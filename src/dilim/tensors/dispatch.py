@@ -228,6 +228,14 @@ class Tracer(ABC):
         """Note that the elements of one handle are replaced by those of another."""
 
     @abstractmethod
+    def before_write(self, x: Any) -> None:
+        """Take note that an eager tensor is about to be written now, while the program is built.
+
+        Raises:
+            GraphError: x was made outside the branch or loop that is being built.
+        """
+
+    @abstractmethod
     def note(self, node: Node, operands: list[Any]) -> None:
         """Take note that an operation on these handles was recorded on the tape."""
 

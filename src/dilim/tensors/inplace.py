@@ -51,6 +51,8 @@ def store(x: Any, part: Any, value: Any) -> None:
         tracer.write(tracer.handle(part), tracer.handle(value))
         written(x)
         return
+    if mode.tracer is not None:
+        mode.tracer.before_write(x)
     device = common_side(x, value)
     device.write(part._on(device), value._on(device))
     written(x, device)

@@ -157,7 +157,8 @@ def steps_to(view: np.ndarray, root: np.ndarray) -> list[Step] | None:
         return _reshape(root.shape, view.shape)
     if view.flags.c_contiguous and root.flags.c_contiguous:
         return _range_of(view, root)
-    return _axes_of(view, root)
+    steps = _axes_of(view, root)
+    return _cut_to_fit(view, root) if steps is None and root.flags.c_contiguous else steps
 
 
 def _address(array: np.ndarray) -> int:
@@ -212,6 +213,32 @@ def _axes_of(view: np.ndarray, root: np.ndarray) -> list[Step] | None:
         spans[place] = (start if step > 0 else start - step * (count - 1), count, step)
         found[a] = place
     return _assembled(view, root, spans, [found[a] for a in kept])
+
+
+def _cut_to_fit(view: np.ndarray, root: np.ndarray) -> list[Step] | None:
+    """A view of row-major memory that the axes of a view cut otherwise than those of the root."""
+    axes = [(abs(s) // root.itemsize, n) for n, s in _layout(view) if s != 0]
+    axes.sort(reverse=True)
+    if not axes:
+        return None
+    unit = math.gcd(*(step for step, _ in axes))
+    offset = (np.lib.array_utils.byte_bounds(view)[0] - _address(root)) // root.itemsize
+    flat = root.reshape(-1)[offset % unit :: unit]
+    length = axes[0][0] // unit * axes[0][1]
+    for first, size in ((0, flat.size), (min(offset // unit, flat.size - length), length)):
+        if first < 0:
+            continue
+        sizes, rest = [], size
+        for step, _ in axes:
+            block = math.gcd(step // unit, rest)
+            sizes.append(rest // block)
+            rest = block
+        steps = _axes_of(view, flat[first : first + size].reshape(sizes))
+        if steps is not None:
+            cut = Step("slice", {"index": ((offset % unit + first * unit, size, unit),)})
+            cuts = [] if size == root.size else [cut]
+            return [*_joined(root.shape), *cuts, *_reshape((size,), tuple(sizes)), *steps]
+    return None
 
 
 def _matching_axis(

@@ -11,6 +11,7 @@ from dilim.errors import GradientError
 from dilim.ir.graph import Graph, Node, Value
 from dilim.ir.structure import IF, READ, RECEIVE, SEND, WRITE
 from dilim.ir.types import Type
+from dilim.runtime import devices
 from dilim.tensors.cells import Frame
 from dilim.tensors.sites import user_site
 from dilim.tensors.tracer import Trace
@@ -20,13 +21,14 @@ from dilim.tensors.tracer import Trace
 def inside(trace: Trace, is_loop: bool) -> Iterator[Frame]:
     """A context in which nodes go to a new region."""
     trace.top.settle()
-    frame = Frame(trace.top.builder.region(), is_loop)
-    trace.frames.append(frame)
-    try:
-        yield frame
-    finally:
-        frame.is_active = False
-        trace.frames.pop()
+    with devices.epoch() as made_here:
+        frame = Frame(trace.top.builder.region(), is_loop, made_here)
+        trace.frames.append(frame)
+        try:
+            yield frame
+        finally:
+            frame.is_active = False
+            trace.frames.pop()
 
 
 @contextmanager

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -39,6 +39,11 @@ from dilim.tensors.sites import user_site
 from dilim.tensors.tape import Node as TapeNode
 from dilim.tensors.tape import traced_by
 from dilim.tensors.tensor import Tensor
+
+_WRITTEN_INSIDE: Final = (
+    "in-place write: a tensor made outside a branch or loop cannot be written inside it; carry it "
+    "through the loop, return it from the branch, or make it before the graph, as a variable"
+)
 
 
 class Trace(Tracer):
@@ -108,7 +113,8 @@ class Trace(Tracer):
         storage = x._storage
         if not variable:
             cell = Cell(None, storage.buffer, storage)
-            cell.value, cell.frame = self._constant(storage.buffer), self.top
+            with self._where_made(storage):
+                cell.value, cell.frame = self._constant(storage.buffer), self.top
         else:
             root = _row_major_view(storage.buffer)
             kind = Type(root.shape, dtypes.from_numpy(root.dtype))
@@ -116,6 +122,23 @@ class Trace(Tracer):
             cell = Cell(self.frames[0].builder.variable(kind, name), root, storage)
         self._cells[id(storage)] = cell
         return cell
+
+    @contextmanager
+    def _where_made(self, storage: Storage) -> Iterator[None]:
+        """A context in which nodes go to the region in which eager memory was made."""
+        before = self.frames
+        depth = max(k for k, frame in enumerate(before) if frame.made_here(storage))
+        self.frames = before[: depth + 1]
+        try:
+            yield
+        finally:
+            self.frames = before
+
+    def before_write(self, x: Any) -> None:
+        """See `Tracer.before_write`."""
+        if x.device is CPU and not self.top.made_here(x._storage):
+            raise GraphError(_WRITTEN_INSIDE)
+        self._cells.pop(id(x._storage), None)  # its numbers were noted as constants
 
     @property
     def cells(self) -> list[Cell]:
@@ -215,7 +238,8 @@ class Trace(Tracer):
         top = self.top
         value = top.builder.add("read", [variable], {}, variable.type, user_site())
         top.contents[cell] = value
-        top.reads.setdefault(cell, value)
+        if cell not in top.written:
+            top.reads.setdefault(cell, value)
         return value
 
     def write(self, target: Handle, source: Handle) -> None:
@@ -238,10 +262,7 @@ class Trace(Tracer):
         elif cell.frame is self.top:
             cell.value = value
         else:
-            raise GraphError(
-                "in-place write: a tensor made outside a branch or loop cannot be written inside "
-                "it; carry it through the loop, return it from the branch, or make it a variable"
-            )
+            raise GraphError(_WRITTEN_INSIDE)
 
     # --- nodes ----------------------------------------------------------------------------
 
@@ -321,9 +342,10 @@ class Trace(Tracer):
 
 
 def _row_major_view(array: np.ndarray) -> np.ndarray:
-    """The array with its axes in the order of memory, if it then lies in row-major order."""
+    """The array with its axes as in memory, if it then lies in row-major order."""
     order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
-    turned = array.transpose(order)
+    turned = array[tuple(slice(None, None, -1 if s < 0 else 1) for s in array.strides)]
+    turned = turned.transpose(order)
     return turned if turned.flags.c_contiguous and not array.flags.c_contiguous else array
 
 

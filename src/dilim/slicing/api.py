@@ -1,0 +1,107 @@
+"""`dilim.compile`."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any, overload
+
+from dilim import scalar
+from dilim.errors import UnsupportedError
+from dilim.scalar.network import Module
+from dilim.scalar.optimizers import Optimizer
+from dilim.scalar.value import Value
+from dilim.slicing.scalar_model import CompiledModel
+from dilim.slicing.sliced import Sliced
+
+
+@overload
+def compile(
+    model: Module, *, loss: Callable[..., Value] = ..., optimizer: Optimizer | None = ...
+) -> CompiledModel: ...
+
+
+@overload
+def compile(
+    function: None = ...,
+    *,
+    strict: bool = ...,
+    check: bool = ...,
+    trace: bool = ...,
+    numerics: str = ...,
+    backend: str = ...,
+    compile_after: float | None = ...,
+) -> Callable[[Callable[..., Any]], Sliced]: ...
+
+
+@overload
+def compile(
+    function: Callable[..., Any],
+    *,
+    strict: bool = ...,
+    check: bool = ...,
+    trace: bool = ...,
+    numerics: str = ...,
+    backend: str = ...,
+    compile_after: float | None = ...,
+) -> Sliced: ...
+
+
+def compile(function: Any = None, /, **options: Any) -> Any:
+    """Make a function of tensors fast, without changing what it does.
+
+    The function is ordinary Python: ``print``, ``if``, ``for``, calls of any library. It is sliced
+    into a graph program, which runs as machine code, and a host program, which stays Python; they
+    hand values to each other where one needs what the other has. Results, printed text, exceptions,
+    changes of lists, objects and tensors, and random draws are those of the function as it stands.
+    What cannot be sliced runs as plain Python; ``f.explain()`` says which line, and why.
+
+    Can be used as a decorator, with and without options, on functions and methods. Programs that are
+    built by hand are `dilim.Graph`.
+
+    Args:
+        function: what to compile; or a `Neuron` or `MLP` of `dilim.scalar`, with ``loss`` and
+            ``optimizer`` as only options (see `CompiledModel`).
+        strict: raise an error where something falls back to plain Python, or is handed over in a
+            loop without being asked for.
+        check: run the plain function on copies beside each call, and raise at the first difference.
+        trace: print what the two programs do, step by step.
+        numerics: "strict": the bits of eager execution. "fast": sums and products may be rounded
+            differently where that is quicker.
+        backend: "llvm" for machine code, "reference" for NumPy.
+        compile_after: seconds of plain run time after which the function is compiled; 0 for at once;
+            None for about as long as compiling takes.
+
+    Returns:
+        A callable like the function; see `Sliced`.
+
+    Raises:
+        UnsupportedError: neither a function, a method, nor a scalar model.
+
+    Example:
+        >>> import dilim
+        >>> @dilim.compile
+        ... def double(x):
+        ...     return x * 2.0
+        >>> double(dilim.tensor([1.0, 2.0])).tolist()
+        [2.0, 4.0]
+    """
+    if function is None:
+        return functools.partial(compile, **options)
+    if isinstance(function, Module):
+        return CompiledModel(
+            function,
+            options.pop("loss", scalar.loss.mse),
+            options.pop("optimizer", None),
+            **options,
+        )
+    if isinstance(function, Sliced):
+        function = function.__wrapped__
+    if not isinstance(function, types.FunctionType | types.MethodType):
+        raise UnsupportedError(
+            f"compile: expected a function, a method, or a model of dilim.scalar, received "
+            f"{type(function).__name__}; for an object that is called, compile the function that "
+            "calls it"
+        )
+    return Sliced(function, **options)

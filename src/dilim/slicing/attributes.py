@@ -1,0 +1,168 @@
+"""Attributes: of tensors, of dilim's objects, and of the user's own.
+
+What the region writes into attributes of the user's plain objects stays in the program (`Slicer.heap`)
+and is written back where the host can see it.
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from dilim.slicing.errors import OnHost, Unsliceable
+from dilim.slicing.numbers import Number
+from dilim.slicing.values import UNBOUND, Host, holds_host
+from dilim.tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    from dilim.slicing.slicer import Slicer
+
+_OF_TENSORS_ON_HOST: Final = frozenset({"uid", "name", "_data", "_storage", "numpy", "tolist"})
+_PLAIN_TYPES: Final = frozenset({str, bytes, list, dict, tuple, int, float, bool, range})
+
+
+def read(slicer: Slicer, node: ast.Attribute) -> Callable[[], Any]:
+    """How to read an attribute.
+
+    Raises:
+        OnHost: the host has to.
+    """
+    owner = slicer.atom(node.value)  # type: ignore[arg-type]
+    name = node.attr
+    kind = owner.__class__
+    if kind is Host or kind is Number:
+        raise OnHost
+    if isinstance(owner, Tensor):
+        return _of_tensor(slicer, owner, name)
+    if kind in _PLAIN_TYPES:
+        return lambda: getattr(owner, name)
+    found = slicer.heap.get((id(owner), name), UNBOUND)
+    if found is not UNBOUND:
+        if holds_host(found):
+            raise OnHost("an attribute that the host has set")
+        return lambda: found
+    if kind is types.ModuleType:
+        return _of_module(slicer, owner, name)
+    if isinstance(owner, type):
+        return _of_class(slicer, owner, name)
+    if is_dilims(kind):
+        return _of_library(slicer, owner, name)
+    return of_instance(slicer, owner, name)
+
+
+def is_dilims(kind: type) -> bool:
+    """Whether a class is part of dilim."""
+    return kind.__module__ == "dilim" or kind.__module__.startswith("dilim.")
+
+
+def _of_tensor(slicer: Slicer, x: Tensor, name: str) -> Callable[[], Any]:
+    if name in _OF_TENSORS_ON_HOST or name.startswith("__"):
+        raise OnHost(f"{name} of a tensor")
+    if name == "grad":
+        slicer.know_leaves(x)
+    return lambda: getattr(x, name)
+
+
+def _of_module(slicer: Slicer, module: types.ModuleType, name: str) -> Callable[[], Any]:
+    value = getattr(module, name, UNBOUND)
+    if value is UNBOUND:
+        raise OnHost
+    if module.__name__ == "dilim" or module.__name__.startswith("dilim."):
+        return lambda: value
+    return lambda: slicer.outside(value, f"{slicer.entry.path(module)}.{name}")
+
+
+def _of_class(slicer: Slicer, kind: type, name: str) -> Callable[[], Any]:
+    if type(kind) is not type or name.startswith("__"):
+        raise OnHost("an attribute of a class with a metaclass")
+    raw = _in_classes(kind, name)
+    if raw is UNBOUND or hasattr(type(raw), "__get__"):
+        if isinstance(raw, staticmethod | types.FunctionType):
+            value = getattr(kind, name)
+            return lambda: slicer.outside(value, f"{slicer.entry.path(kind)}.{name}")
+        raise OnHost
+    return lambda: slicer.outside(raw, f"{slicer.entry.path(kind)}.{name}")
+
+
+def _of_library(slicer: Slicer, owner: Any, name: str) -> Callable[[], Any]:
+    value = getattr(owner, name)
+    if callable(value) or isinstance(value, Tensor):
+        slicer.know_leaves(value)
+        return lambda: value
+    return lambda: slicer.outside(value, f"{slicer.entry.path(owner)}.{name}")
+
+
+def _in_classes(kind: type, name: str) -> Any:
+    for base in kind.__mro__:
+        if name in base.__dict__:
+            return base.__dict__[name]
+    return UNBOUND
+
+
+def of_instance(slicer: Slicer, owner: Any, name: str) -> Callable[[], Any]:
+    """How to read an attribute of an object of a user's class, as it was at entry."""
+    kind = type(owner)
+    if kind.__getattribute__ is not object.__getattribute__ or not hasattr(owner, "__dict__"):
+        raise OnHost("an object with attributes of its own making")
+    raw = _in_classes(kind, name)
+    path = slicer.entry.path(owner)
+    if name in owner.__dict__ and not hasattr(type(raw), "__set__"):
+        value = owner.__dict__[name]
+        slicer.entry.guard(f"{name!r} in {path}.__dict__")
+        return lambda: slicer.outside(value, f"{path}.__dict__[{name!r}]")
+    if isinstance(raw, types.FunctionType):
+        class_path = slicer.entry.constant(kind)
+        slicer.entry.guard(f"{class_path}.{name} is {slicer.entry.constant(raw)}")
+        slicer.entry.guard(f"{name!r} not in {path}.__dict__")
+        return lambda: types.MethodType(raw, owner)
+    if raw is not UNBOUND and not hasattr(type(raw), "__get__"):
+        slicer.entry.guard(f"{name!r} not in {path}.__dict__")
+        return lambda: slicer.outside(raw, f"{path}.{name}")
+    raise OnHost(f"attribute {name}")
+
+
+def is_module(kind: type) -> bool:
+    """Whether a class is a `dilim.nn.Module`, known without importing it."""
+    return any(base.__module__ == "dilim.nn.module" for base in kind.__mro__)
+
+
+def assign(slicer: Slicer, target: ast.Attribute, value: Any) -> Callable[[], None]:
+    """How to set an attribute.
+
+    Raises:
+        OnHost: the host has to.
+    """
+    owner = slicer.atom(target.value)  # type: ignore[arg-type]
+    name = target.attr
+    if owner.__class__ is Host:
+        raise OnHost
+    if isinstance(owner, Tensor):
+        if name != "grad" or holds_host(value) or not (value is None or isinstance(value, Tensor)):
+            raise OnHost(f"{name} of a tensor is set")
+        slicer.know_leaves(owner)
+        return lambda: setattr(owner, "grad", value)
+    kind = type(owner)
+    plain = (
+        kind.__setattr__ is object.__setattr__
+        and not hasattr(type(_in_classes(kind, name)), "__set__")
+        and hasattr(owner, "__dict__")
+        and not isinstance(owner, type | types.ModuleType)
+        and not is_dilims(kind)
+    )
+    if not plain:
+        raise OnHost("an object that sets attributes in a way of its own")
+    if holds_host(value):
+        slicer.heap[id(owner), name] = Host()
+        slicer.owners[id(owner)] = owner
+        raise OnHost
+    if slicer.entry.slot(owner) is None and owner not in slicer.entry.constants:
+        raise Unsliceable(f"attribute {name} of an object that the program made")
+
+    def bind() -> None:
+        slicer.owners[id(owner)] = owner
+        slicer.written.add((id(owner), name))
+        slicer.heap[id(owner), name] = value
+
+    return bind

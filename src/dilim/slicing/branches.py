@@ -1,0 +1,333 @@
+"""Branches on conditions that are known only when the program runs.
+
+Both sides are interpreted, one after the other from the same state. What they make of names,
+attributes, gradients, containers and memory is then joined: equal things stay, tensors and numbers
+become results of the branch, and what does not go together becomes a `Conflict`, which matters only
+if somebody looks at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dilim.ir.types import type_of
+from dilim.slicing import numbers
+from dilim.slicing.errors import OnHost, Restart, Unsliceable
+from dilim.slicing.numbers import Number
+from dilim.slicing.tracing import Before
+from dilim.slicing.values import UNBOUND, Choice, Conflict, Host
+from dilim.tensors.cells import Cell, Frame
+from dilim.tensors.control import join
+from dilim.tensors.regions import entered_again, inside
+from dilim.tensors.tape import now
+from dilim.tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    from dilim.slicing.slicer import Slicer, State
+
+
+class LoopSignal(Exception):
+    """Ends an attempt to interpret a loop; see `loops`."""
+
+
+@dataclass(slots=True, eq=False)
+class Side:
+    """One side of a branch after it was interpreted."""
+
+    frame: Frame
+    state: State
+    written: dict[Cell, Any]
+
+    @property
+    def dead(self) -> bool:
+        """Whether it never comes to its end."""
+        return self.state.dead
+
+
+def branch(
+    slicer: Slicer,
+    test: Number,
+    then: Callable[[], None],
+    otherwise: Callable[[], None],
+    wanted: Sequence[frozenset[str]],
+) -> None:
+    """Interpret both sides of a branch and join them.
+
+    Args:
+        slicer: who interprets.
+        test: whether the first side is taken.
+        then: interprets the first side.
+        otherwise: interprets the second.
+        wanted: per function the local names that may be read afterwards.
+    """
+    trace: Any = slicer.trace
+    slicer.flush()
+    start = slicer.save()
+    since = now()
+    sides = []
+    for run in (then, otherwise):
+        slicer.restore(start)
+        with inside(trace, is_loop=False) as frame:
+            trace.outer_writes.append({})
+            try:
+                run()
+                slicer.flush()
+            finally:
+                before: Before = trace.outer_writes.pop()
+            state = slicer.save()
+            written = {cell: trace.contents(cell) for cell in before if before[cell][1].is_active}
+        for cell, (value, owner) in before.items():
+            cell.value, cell.frame = value, owner
+        sides.append(Side(frame, state, written))
+    _drop(sides, wanted)
+    _Join(slicer, start, sides[0], sides[1]).finish(test, since)
+
+
+_STALE = object()  # what the host sees of an attribute after branches that differ
+Made = Callable[[Sequence[Tensor]], Any]
+
+
+_INNER = ("%return", "%result", "%break", "%continue", "%go", "%found", "%read")
+
+
+def _drop(sides: Sequence[Side], wanted: Sequence[frozenset[str]]) -> None:
+    """Forget names that nobody reads any more."""
+    for side in sides:
+        for env, names in zip(side.state.envs, wanted, strict=True):
+            for name in [x for x in env if x not in names and not x.startswith(_INNER)]:
+                del env[name]
+
+
+class _Join:
+    """Collects what two sides give, and builds the node."""
+
+    def __init__(self, slicer: Slicer, start: State, a: Side, b: Side) -> None:
+        self.slicer = slicer
+        self.trace: Any = slicer.trace
+        self.start = start
+        self.sides = (a, b)
+        self.columns: list[tuple[Tensor, Tensor]] = []
+
+    def within(self, side: int) -> AbstractContextManager[None]:
+        """A context in which nodes go to the end of a side."""
+        return entered_again(self.trace, self.sides[side].frame)
+
+    def finish(self, test: Number, since: int) -> None:
+        """Build the node; the state becomes the joined one."""
+        a, b = self.sides
+        slicer = self.slicer
+        self._host_names()
+        envs = [
+            {
+                name: self.value(x.get(name, UNBOUND), y.get(name, UNBOUND), name)
+                for name in {**x, **y}
+            }
+            for x, y in zip(a.state.envs, b.state.envs, strict=True)
+        ]
+        heap = {key: self._heap(key) for key in {**a.state.heap, **b.state.heap}}
+        grads = {key: self._grad(key) for key in slicer.leaves}
+        fresh = {key: self._container(key) for key in a.state.contents if key in b.state.contents}
+        cells = {cell: self._cell(cell) for cell in {**a.written, **b.written}}
+        results = join(self.trace, test.tensor, [a.frame, b.frame], self._sides_of_columns(), since)
+        joined = slicer.save()
+        joined.envs = [
+            {name: value for name, make in env.items() if (value := make(results)) is not UNBOUND}
+            for env in envs
+        ]
+        joined.heap = {key: make(results) for key, make in heap.items()}
+        joined.grads = {key: make(results) for key, make in grads.items()}
+        joined.contents = {key: make(results) for key, make in fresh.items()}
+        joined.dead = a.dead and b.dead
+        joined.held = _common(a.state.held, b.state.held)
+        joined.seen = {
+            key: value if b.state.seen.get(key, UNBOUND) is value else _STALE
+            for key, value in {**b.state.seen, **a.state.seen}.items()
+        }
+        slicer.restore(joined)
+        for cell, make in cells.items():
+            self.trace.assign(cell, self.trace.value(make(results)._data))
+
+    def _sides_of_columns(self) -> list[list[Tensor]]:
+        return [[pair[side] for pair in self.columns] for side in (0, 1)]
+
+    # --- parts ----------------------------------------------------------------------------
+
+    def _host_names(self) -> None:
+        """Where one side leaves a name to the host, the other one does too."""
+        slicer = self.slicer
+        a, b = self.sides
+        for depth, (x, y) in enumerate(zip(a.state.envs, b.state.envs, strict=True)):
+            for name in [*x, *y]:
+                one, two = x.get(name, UNBOUND), y.get(name, UNBOUND)
+                kinds = (one.__class__, two.__class__)
+                if kinds.count(Host) != 1 or one is UNBOUND or two is UNBOUND:
+                    continue
+                if a.dead or b.dead:
+                    continue
+                side, value = (1, two) if kinds[0] is Host else (0, one)
+                env = (x, y)[side]
+                host = one if side == 1 else two
+                with self.within(side):
+                    kind = slicer.hand_over(slicer.scopes[depth], name, value)
+                env[name] = Host(host.kind if host.kind == kind else None)
+                (y, x)[side][name] = env[name]
+
+    def value(self, a: Any, b: Any, what: str = "a value") -> Made:
+        """How the joined value is made from the results of the node."""
+        if a is b:
+            return lambda _: a
+        if what.startswith(("%return", "%break")):  # a side that is left sets these for the rest
+            return self._numbers(a, b, what)
+        dead_a, dead_b = self.sides[0].dead, self.sides[1].dead
+        if dead_a or (a is UNBOUND and what == "%result"):
+            return self._alone(1, b)
+        if dead_b or (b is UNBOUND and what == "%result"):
+            return self._alone(0, a)
+        if a.__class__ is Host and b.__class__ is Host:
+            kind = a.kind if a.kind == b.kind else None
+            return lambda _: Host(kind)
+        if isinstance(a, Tensor) and isinstance(b, Tensor) and type_of(a) == type_of(b):
+            return self._column(a, b)
+        if numbers.is_number(a) and numbers.is_number(b):
+            return self._numbers(a, b, what)
+        if a.__class__ is tuple and b.__class__ is tuple and len(a) == len(b):
+            made = [self.value(x, y, what) for x, y in zip(a, b, strict=True)]
+            return lambda results: tuple(make(results) for make in made)
+        if a.__class__ is b.__class__ and _same_constant(a, b):
+            return lambda _: a
+        return self._choice(a, b, what)
+
+    def _choice(self, a: Any, b: Any, what: str) -> Made:
+        """Either of two values of different kinds."""
+        if Host in (a.__class__, b.__class__) or Conflict in (a.__class__, b.__class__):
+            return lambda _: Conflict(f"{what} is not of one kind on all paths")
+        flags = []
+        for side in (0, 1):
+            with self.within(side):
+                flags.append(numbers.symbolic(self.trace, side == 0))
+        flag = self._column(flags[0].tensor, flags[1].tensor)
+        yes, no = self._alone(0, a), self._alone(1, b)
+        return lambda results: Choice(Number(flag(results), bool), yes(results), no(results))
+
+    def _alone(self, side: int, value: Any) -> Made:
+        """The value of the one side that comes to its end; the other gives numbers of its type."""
+        if isinstance(value, Tensor):
+            with self.within(1 - side):
+                zero = False if value.dtype.name == "bool" else 0
+                other = self.trace.full(shape=value.shape, value=zero, dtype=value.dtype)
+            return self._column(*((value, other) if side == 0 else (other, value)))
+        if value.__class__ is Number:
+            with self.within(1 - side):
+                other = numbers.symbolic(self.trace, value.kind(0))
+            make = self._column(
+                *((value.tensor, other.tensor) if side == 0 else (other.tensor, value.tensor))
+            )
+            return lambda results: _renewed(value, make(results))
+        if value.__class__ is tuple:
+            made = [self._alone(side, x) for x in value]
+            return lambda results: tuple(make(results) for make in made)
+        if value.__class__ is Choice:
+            flag, yes, no = (self._alone(side, x) for x in (value.flag, value.yes, value.no))
+            return lambda results: Choice(flag(results), yes(results), no(results))
+        return lambda _: value
+
+    def _column(self, a: Tensor, b: Tensor) -> Made:
+        position = len(self.columns)
+        self.columns.append((a, b))
+        return lambda results: results[position]
+
+    def _numbers(self, a: Any, b: Any, what: str) -> Made:
+        kind = numbers.kind_of(a)
+        if kind is not numbers.kind_of(b):
+            return self._choice(a, b, what)
+        if a.__class__ is kind and b.__class__ is kind and repr(a) == repr(b):
+            return lambda _: a
+        pair = []
+        for side, x in enumerate((a, b)):
+            with self.within(side):
+                try:
+                    pair.append(numbers.symbolic(self.trace, x))
+                except OnHost as refusal:
+                    reason = refusal.reason
+                    return lambda _: Conflict(reason)
+        first, second = pair
+        make = self._column(first.tensor, second.tensor)
+        bound = max(first.bound, second.bound)
+
+        def number(results: Sequence[Tensor]) -> Number:
+            made = Number(make(results), kind, bound)
+            bases = {x.base for x in pair if x.base is not None}
+            if first.base is not None and first.base is second.base and len(bases) == 1:
+                made.base, made.drift = first.base, max(first.drift, second.drift)
+            return made
+
+        return number
+
+    def _heap(self, key: tuple[int, str]) -> Made:
+        found = []
+        for side in self.sides:
+            value = side.state.heap.get(key, UNBOUND)
+            if value is UNBOUND:
+                value = self.slicer.original(key)
+            found.append(value)
+        made = self.value(found[0], found[1], key[1])
+
+        def checked(results: Sequence[Tensor]) -> Any:
+            value = made(results)
+            if value.__class__ in (Conflict, Choice):
+                raise Unsliceable(f"attribute {key[1]} is not of one type on all paths")
+            return value
+
+        return checked
+
+    def _grad(self, key: int) -> Made:
+        initial = self.slicer.initial_grads[key][1]
+        a, b = (side.state.grads.get(key, initial) for side in self.sides)
+        if (a is None) != (b is None) and not (self.sides[0].dead or self.sides[1].dead):
+            raise Unsliceable("a gradient is there on some paths only")
+        return self.value(a, b, "a gradient")
+
+    def _container(self, key: int) -> Made:
+        a, b = (side.state.contents[key] for side in self.sides)
+        if self.sides[0].dead or self.sides[1].dead:
+            a = b = a if self.sides[1].dead else b
+        pairs: Any = zip(a, b, strict=False) if a.__class__ is list else ()
+        if a.__class__ is dict:
+            pairs = [(x, b.get(name)) for name, x in a.items()] if list(a) == list(b) else None
+        if pairs is None or len(a) != len(b):
+            raise Restart(("host", self.slicer.made_by[key]))
+        made = [self.value(x, y, "an item") for x, y in pairs]
+        if a.__class__ is list:
+            return lambda results: [make(results) for make in made]
+        return lambda results: dict(zip(a, (make(results) for make in made), strict=True))
+
+    def _cell(self, cell: Cell) -> Made:
+        pair = []
+        for side in self.sides:
+            value = side.written.get(cell)
+            pair.append(self.trace.symbol(cell.value if value is None else value))
+        return self._column(pair[0], pair[1])
+
+
+def _renewed(old: Number, tensor: Tensor) -> Number:
+    made = Number(tensor, old.kind, old.bound)
+    made.base, made.drift = old.base, old.drift
+    return made
+
+
+def _same_constant(a: Any, b: Any) -> bool:
+    if a.__class__ in (str, bytes, type(None), range, slice):
+        return bool(a == b)
+    return False
+
+
+def _common(a: dict[Any, Any], b: dict[Any, Any]) -> dict[Any, Any]:
+    """Tensors of the host that both sides know; contents that differ are stale."""
+    return {
+        key: (number, seen if b[key][1] is seen else None)
+        for key, (number, seen) in a.items()
+        if key in b and b[key][0] == number
+    }

@@ -1,0 +1,438 @@
+"""Calls: which are carried out while slicing, which are laid out flat, and which are the host's."""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from dilim.ir.types import Type
+from dilim.slicing import numbers, program
+from dilim.slicing.attributes import is_dilims, is_module
+from dilim.slicing.errors import OnHost, Restart, Unsliceable
+from dilim.slicing.numbers import Number
+from dilim.slicing.source import function_of
+from dilim.slicing.values import UNBOUND, Host, Range, holds_host
+from dilim.tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    from dilim.slicing.slicer import Slicer
+
+Compute = Callable[[], Any]
+
+PURE: Final = frozenset(
+    {len, range, enumerate, zip, tuple, isinstance, issubclass, type, abs, min, max, sum, reversed,
+     sorted, round, hasattr, getattr, callable, divmod, any, all, slice, str, repr, id}
+) - {id}  # fmt: skip
+_MAKERS: Final = frozenset({list, dict})
+_CONVERSIONS: Final = frozenset({int, float, bool})
+_READS: Final = frozenset({"item", "__float__", "__int__", "__bool__"})
+
+
+def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
+    """How to carry out a call.
+
+    Raises:
+        OnHost: the host has to.
+    """
+    function = slicer.atom(node.func)  # type: ignore[arg-type]
+    if function.__class__ is Host:
+        raise OnHost("a function of the host is called")
+    if _is_traced(function):
+        return _library(slicer, function, node)
+    args, keywords = _arguments(slicer, node)
+    users = isinstance(function, types.FunctionType | types.MethodType)
+    if any(x.__class__ is Host for x in (*args, *keywords.values())):
+        if not users or any(isinstance(x, ast.Starred) for x in node.args):
+            raise OnHost("a host value is given to a function")
+        args = [
+            _Given(x.kind, a.id) if x.__class__ is Host else x
+            for x, a in zip(args, node.args, strict=True)
+        ]  # type: ignore[attr-defined]
+        keywords = {
+            k.arg: _Given(keywords[k.arg].kind, k.value.id)
+            if keywords[k.arg].__class__ is Host
+            else keywords[k.arg]  # type: ignore
+            for k in node.keywords
+            if k.arg is not None
+        }
+    if function in _CONVERSIONS and len(args) == 1 and not keywords:
+        return lambda: _converted(function, args[0])
+    if function is range:
+        return lambda: _range(args)
+    if _is_method_of_fresh(slicer, function):
+        return _fresh_method(slicer, function, args, keywords)
+    if function in _MAKERS:
+        if any(x.__class__ not in (list, tuple, dict, range) for x in args) or _unknown(args):
+            raise OnHost
+        return lambda: slicer.make(function(*args, **keywords), node)
+    if _is_pure(function):
+        return lambda: _pure(slicer, function, args, keywords)
+    if users:
+        return lambda: inline(slicer, step, function, args, keywords)
+    method = _called_method(function)
+    if method is not None:
+        return lambda: inline(slicer, step, method, args, keywords)
+    raise OnHost(f"{getattr(function, '__qualname__', type(function).__name__)} is called")
+
+
+def _called_method(function: Any) -> types.MethodType | None:
+    """What a call of an object of a user's class runs, where that is Python code."""
+    kind = type(function)
+    name = "forward" if is_module(kind) else "__call__"
+    for base in kind.__mro__:
+        found = base.__dict__.get(name)
+        if isinstance(found, types.FunctionType):
+            return types.MethodType(found, function)
+    return None
+
+
+def _is_traced(function: Any) -> bool:
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, Tensor):
+        return True
+    if owner is not None and not isinstance(owner, types.ModuleType):
+        kind = owner if isinstance(owner, type) else type(owner)
+        return is_dilims(kind)
+    if isinstance(function, type):
+        return function is Tensor or function.__module__ == "dilim.tensors.tape"
+    if is_dilims(type(function)):
+        return True
+    module = getattr(function, "__module__", None) or ""
+    return isinstance(function, types.FunctionType | types.BuiltinFunctionType) and (
+        module == "dilim" or module.startswith("dilim.")
+    )
+
+
+def _arguments(slicer: Slicer, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
+    args: list[Any] = []
+    for x in node.args:
+        if isinstance(x, ast.Starred):
+            value = slicer.atom(x.value)  # type: ignore[arg-type]
+            if value.__class__ not in (tuple, list):
+                raise OnHost("starred arguments of the host")
+            args.extend(value)
+        else:
+            args.append(slicer.atom(x))  # type: ignore[arg-type]
+    keywords: dict[str, Any] = {}
+    for keyword in node.keywords:
+        value = slicer.atom(keyword.value)  # type: ignore[arg-type]
+        if keyword.arg is None:
+            if value.__class__ is not dict or id(value) not in slicer.fresh:
+                raise OnHost("keyword arguments of the host")
+            keywords.update(value)
+        else:
+            keywords[keyword.arg] = value
+    return args, keywords
+
+
+def _unknown(values: Any) -> bool:
+    return any(x.__class__ in (Number, Range) or holds_host(x) for x in values)
+
+
+# --- the library ----------------------------------------------------------------------------
+
+
+def _library(slicer: Slicer, function: Any, node: ast.Call) -> Compute:
+    """A call of dilim's own code, which is written to be traced."""
+    args, keywords = _arguments(slicer, node)
+    names = [getattr(x, "id", None) for x in node.args]
+    names += [getattr(x.value, "id", None) for x in node.keywords]
+    given = [*args, *keywords.values()]
+    for x, name in zip(given, names, strict=False):
+        if x.__class__ is Host and (x.kind is None or name is None or len(given) != len(names)):
+            raise OnHost("a host value is given to a tensor operation")
+        if x.__class__ is not Host and holds_host(x):
+            raise OnHost("a host value is given to a tensor operation")
+        if x.__class__ is Host and not isinstance(x.kind, Type):
+            raise OnHost("a host value is given to a tensor operation")
+    owner = getattr(function, "__self__", None)
+    name = getattr(function, "__name__", "")
+    if isinstance(owner, Tensor):
+        if id(owner) in slicer.frozen and name.endswith("_") and not name.startswith("_"):
+            raise OnHost("a write into a view at a position that is not known")
+        if name in _READS:
+            return lambda: _converted(
+                {"item": None, "__float__": float, "__int__": int}.get(name, bool), owner
+            )
+
+    def compute() -> Any:
+        positional = [
+            slicer.receive(n, x.kind) if x.__class__ is Host else x
+            for x, n in zip(args, names, strict=False)
+        ]
+        positional += args[len(positional) :]
+        named = {
+            k: slicer.receive(n, x.kind) if x.__class__ is Host else x
+            for (k, x), n in zip(keywords.items(), names[len(args) :], strict=False)
+        }
+        return _called(slicer, function, positional, named)
+
+    return compute
+
+
+def _called(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
+    for x in (*args, *keywords.values()):
+        if x.__class__ is Number:
+            if x.origin is not None:
+                raise Restart(x.origin)
+            raise OnHost("a number of the program is given to a tensor operation")
+        if x.__class__ is Range:
+            raise OnHost("a range of the program")
+        if isinstance(x, types.FunctionType | types.MethodType) and not _is_traced(x):
+            raise OnHost("a function of the user is given to a tensor operation")
+    owner = getattr(function, "__self__", function)
+    if getattr(function, "__name__", "") != "zero_grad":
+        _check_owner(slicer, owner)
+    slicer.know_leaves(owner)
+    for x in (*args, *keywords.values()):
+        slicer.know_leaves(x)
+    result = function(*args, **keywords)
+    return slicer.in_graph(result)
+
+
+def _check_owner(slicer: Slicer, owner: Any) -> None:
+    """Refuse modules whose parts are the user's code, which must not run while slicing."""
+    modules = getattr(owner, "modules", None)
+    if not callable(modules) or isinstance(owner, Tensor):
+        return
+    for module in modules():
+        inner = module[1] if isinstance(module, tuple) else module
+        if not is_dilims(type(inner)):
+            raise OnHost("a module with parts that are the user's own")
+
+
+def _converted(kind: Any, x: Any) -> Any:
+    if x.__class__ is Number:
+        return numbers.converted(kind, x)
+    if isinstance(x, Tensor):
+        if x.size != 1:
+            raise OnHost("a number of a tensor with several elements")
+        return numbers.from_tensor(x, kind)
+    if x.__class__ in (int, float, bool, str):
+        return kind(x)
+    raise OnHost
+
+
+def _range(args: list[Any]) -> Any:
+    if not _unknown(args):
+        return range(*args)
+    parts = [0, args[0], 1] if len(args) == 1 else [*args, 1][:3]
+    start, stop, step = parts
+    if (
+        step.__class__ is not int
+        or step == 0
+        or any(not numbers.is_number(x) or numbers.kind_of(x) is float for x in (start, stop))
+    ):
+        raise OnHost("a range with a step that is not known")
+    return Range(start, stop, step)
+
+
+def _is_pure(function: Any) -> bool:
+    try:
+        if function in PURE:
+            return True
+    except TypeError:
+        return False
+    owner = getattr(function, "__self__", None)
+    return isinstance(function, types.BuiltinFunctionType) and (
+        owner.__class__ in (str, tuple, range, bytes)
+        or getattr(owner, "__name__", "") in ("math", "operator")
+    )
+
+
+def _pure(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
+    given = (*args, *keywords.values())
+    if any(x.__class__ is Number for x in given):
+        if function is abs:
+            return numbers.unary(abs, args[0])
+        raise OnHost("a builtin of a number of the program")
+    if _unknown(given) or any(_is_foreign(slicer, x) for x in given):
+        raise OnHost
+    if function in (str, repr, sorted, min, max, any, all) and any(
+        isinstance(x, Tensor) for x in _flat(given)
+    ):
+        raise OnHost("a builtin that looks into tensors")
+    if function in (hasattr, getattr):
+        raise OnHost
+    if function is sum and any(x.__class__ is Number for x in _flat(given)):
+        raise OnHost
+    result = function(*args, **keywords)
+    return slicer.make(result, None) if result.__class__ in (list, dict) else result
+
+
+def _is_foreign(slicer: Slicer, x: Any) -> bool:
+    """Whether an object may run code of the user when it is looked at."""
+    if x.__class__ in (list, dict):
+        if id(x) in slicer.fresh:
+            return False
+        if id(x) in slicer.touched:
+            return True
+        path = slicer.entry.path(x)
+        slicer.entry.guard(f"len({path}) == {len(x)}")
+        pairs = enumerate(x) if x.__class__ is list else x.items()
+        for key, item in pairs:
+            slicer.outside(item, f"{path}[{key!r}]")
+        return any(
+            item.__class__ in (int, float)
+            for _, item in (enumerate(x) if x.__class__ is list else x.items())
+        )
+    return False
+
+
+def _flat(values: Any, depth: int = 0) -> list[Any]:
+    found: list[Any] = []
+    for x in values:
+        if x.__class__ in (list, tuple) and depth < 4:
+            found.extend(_flat(x, depth + 1))
+        else:
+            found.append(x)
+    return found
+
+
+def _is_method_of_fresh(slicer: Slicer, function: Any) -> bool:
+    owner = getattr(function, "__self__", None)
+    return id(owner) in slicer.fresh and isinstance(function, types.BuiltinMethodType)
+
+
+def _fresh_method(
+    slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, Any]
+) -> Compute:
+    from dilim.slicing.operations import _check_depth
+
+    if _unknown(args) and any(x.__class__ is not Number for x in args if _unknown([x])):
+        raise OnHost
+    name = function.__name__
+    if name not in ("append", "extend", "items", "keys", "values", "get", "pop", "insert", "copy"):
+        raise OnHost(f"{name} of a list or dict")
+    if name in ("append", "extend", "pop", "insert"):
+        _check_depth(slicer, function.__self__)
+
+    def compute() -> Any:
+        result = function(*args, **keywords)
+        if result.__class__ in (type({}.items()), type({}.keys()), type({}.values())):
+            return tuple(result)
+        return slicer.make(result, None) if result.__class__ in (list, dict) else result
+
+    return compute
+
+
+# --- the user's functions -------------------------------------------------------------------
+
+
+class _Given(Host):
+    """A value of the host as an argument; ``name`` is where the caller has it."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, kind: Any, name: str) -> None:
+        super().__init__(kind)
+        self.name = name
+
+
+def inline(
+    slicer: Slicer,
+    step: program.Step,
+    function: types.FunctionType | types.MethodType,
+    args: list[Any],
+    keywords: dict[str, Any],
+) -> Any:
+    """Interpret a function of the user at the place of its call."""
+    from dilim.slicing.slicer import DEPTH, RESULT, Scope
+
+    if isinstance(function, types.MethodType):
+        args = [function.__self__, *args]
+        function = function.__func__  # type: ignore[assignment]
+    if not isinstance(function, types.FunctionType):
+        raise OnHost
+    if len(slicer.scopes) >= DEPTH:
+        raise Unsliceable("functions that call each other more deeply than 60")
+    try:
+        code = function_of(function)
+    except Unsliceable as refusal:
+        raise OnHost(refusal.reason) from None
+    env = bound(slicer, function, args, keywords)
+    entry = slicer.entry
+    path = entry.constant(function)
+    entry.guard(f"{path}.__code__ is {entry.constant(function.__code__)}")
+    recursive = sum(scope.code is code for scope in slicer.scopes)
+    if recursive:
+        for value in env.values():
+            if value.__class__ is Number and value.origin is not None:
+                raise Restart(value.origin)
+        if recursive > 2 and any(x.__class__ is Number for x in env.values()):
+            raise OnHost("a function that calls itself depending on a number of the program")
+    slicer.flush()
+    scope = Scope(code, function, slicer.new_frame(), env)
+    for name, value in list(env.items()):
+        if value.__class__ is _Given:
+            slicer.move(slicer.scope, value.name, scope, name)
+            env[name] = Host(value.kind)
+        elif value.__class__ in (tuple, dict) and _has_given(value):
+            raise OnHost("a host value among starred parameters")
+    slicer.scopes.append(scope)
+    try:
+        slicer.block(code.body)
+        slicer.flush()
+        result = scope.env.get(RESULT)
+    except (Unsliceable, OnHost) as refusal:
+        slicer.refused.append((refusal.reason, code.filename, getattr(scope.at, "line", 0)))
+        raise Restart(("host", step)) from None
+    finally:
+        slicer.scopes.pop()
+    if result.__class__ is Host:
+        target = getattr(step.node.targets[0], "id", "")  # type: ignore[attr-defined]
+        slicer.move(scope, RESULT, slicer.scope, target)
+    return result
+
+
+def _has_given(value: Any) -> bool:
+    return any(
+        x.__class__ is _Given for x in (value.values() if isinstance(value, dict) else value)
+    )
+
+
+def bound(
+    slicer: Slicer, function: types.FunctionType, args: list[Any], keywords: dict[str, Any]
+) -> dict[str, Any]:
+    """Arguments by parameter, as Python binds them.
+
+    Raises:
+        OnHost: they do not fit, so that Python must raise.
+    """
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount]
+    path = slicer.entry.constant(function)
+    env = dict(zip(names, args, strict=False))
+    extra = args[len(names) :]
+    only = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    position = code.co_argcount + code.co_kwonlyargcount
+    if code.co_flags & 4:
+        env[code.co_varnames[position]] = tuple(extra)
+        position += 1
+    elif extra:
+        raise OnHost("too many arguments")
+    left = {}
+    for key, value in keywords.items():
+        if key in env or (key in names[: code.co_posonlyargcount]):
+            raise OnHost("an argument is given twice")
+        if key in names or key in only:
+            env[key] = value
+        else:
+            left[key] = value
+    if code.co_flags & 8:
+        env[code.co_varnames[position]] = slicer.make(left, None)
+    elif left:
+        raise OnHost("an argument that the function does not take")
+    defaults = function.__defaults__ or ()
+    for k, value in enumerate(defaults):
+        name = names[len(names) - len(defaults) + k]
+        if name not in env:
+            env[name] = slicer.outside(value, f"{path}.__defaults__[{k}]")
+    for name, value in (function.__kwdefaults__ or {}).items():
+        if name not in env:
+            env[name] = slicer.outside(value, f"{path}.__kwdefaults__[{name!r}]")
+    if any(env.get(name, UNBOUND) is UNBOUND for name in (*names, *only)):
+        raise OnHost("an argument is missing")
+    return env

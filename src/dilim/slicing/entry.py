@@ -1,0 +1,272 @@
+"""What a program takes from outside: where each thing is found, and what must be as it was.
+
+While a region is sliced, real objects stand for those of later calls. Each has a *path*, a Python
+expression that finds it again: ``a0`` an argument, ``G["rate"]`` a global, ``a0.weight``. What the
+slicer relied on becomes a guard. All guards and paths of a region are one Python function, made by
+`Entry.gate`, which gives what the program needs, or None when a guard does not hold.
+"""
+
+from __future__ import annotations
+
+import enum
+import types
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from dilim import dtypes
+from dilim.ir.types import Type
+from dilim.runtime.devices import CPU, Storage
+from dilim.slicing.errors import Unsliceable
+from dilim.slicing.numbers import SMALL, Number, type_of_kind
+from dilim.tensors.cells import Cell
+from dilim.tensors.tensor import Tensor
+from dilim.tensors.tracer import Trace
+
+EQUAL: Final = (str, bytes, bool, type(None), type(Ellipsis), range, slice, complex)
+"""Types whose objects are constants of a program, compared by value."""
+BY_IDENTITY: Final = (
+    type,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodType,
+    types.MethodDescriptorType,
+    types.MethodWrapperType,
+    types.ModuleType,
+    enum.Enum,
+    np.ufunc,
+    np.dtype,
+    dtypes.DType,
+)
+
+
+class Entry:
+    """Paths, guards and memory of a region.
+
+    Args:
+        trace: the graph.
+        names: the arguments of the gate: local names of the region's frame.
+        decisions: what earlier attempts have learned; ``("value", path)`` makes a number constant.
+
+    Attributes:
+        inputs: paths of the numbers that are inputs of the graph, in order.
+        slots: paths of the objects that host code may need, in order.
+        constants: objects that the gate refers to, as ``k0``, ``k1``, ...
+    """
+
+    def __init__(self, trace: Trace, names: tuple[str, ...], decisions: set[Any]) -> None:
+        self.trace = trace
+        self.decisions = decisions
+        self.inputs: list[str] = []
+        self.slots: list[str] = []
+        self.constants: list[Any] = []
+        self._slot_of: dict[int, int] = {}
+        self._path_of: dict[int, str] = {}
+        self._guards: dict[str, None] = {}
+        self._entered: dict[str, Any] = {}
+        self._kept: list[Any] = []
+        self._arguments = {name: f"a{position}" for position, name in enumerate(names)}
+        self._memory: dict[Cell, str] = {}
+        self._distinct: dict[str, None] = {}
+
+    # --- paths ----------------------------------------------------------------------------
+
+    def argument(self, name: str) -> str:
+        """The path of a local name."""
+        return self._arguments[name]
+
+    def constant(self, value: Any) -> str:
+        """The path of an object that is part of the program."""
+        for position, known in enumerate(self.constants):
+            if known is value:
+                return f"k{position}"
+        self.constants.append(value)
+        return f"k{len(self.constants) - 1}"
+
+    def path(self, value: Any) -> str:
+        """How an object is found again: its path, or itself as a constant."""
+        return self._path_of.get(id(value)) or self.constant(value)
+
+    def slot(self, value: Any) -> int | None:
+        """The slot of an object that is found by a path; None for one that is none such."""
+        path = self._path_of.get(id(value))
+        if path is None:
+            return None
+        number = self._slot_of.get(id(value))
+        if number is None:
+            number = self._slot_of[id(value)] = len(self.slots)
+            self.slots.append(path)
+        return number
+
+    def guard(self, condition: str) -> None:
+        """Demand that a condition holds whenever the program begins."""
+        self._guards[condition] = None
+
+    # --- entering -------------------------------------------------------------------------
+
+    def enter(self, value: Any, path: str) -> Any:
+        """What stands for an object in the program, with the guards that it takes."""
+        if path in self._entered:
+            return self._entered[path]
+        result = self._enter(value, path)
+        self._entered[path] = result
+        self._kept.append(value)
+        return result
+
+    def _enter(self, value: Any, path: str) -> Any:
+        kind = value.__class__
+        if kind is Tensor:
+            return self._tensor(value, path)
+        if kind is int or kind is float:
+            return self._number(value, path)
+        if isinstance(value, EQUAL) or (kind is tuple and not value):
+            self.guard(f"{path}.__class__ is {self.constant(kind)}")
+            self.guard(f"{path} == {self.constant(value)}")
+            return value
+        if isinstance(value, BY_IDENTITY) or kind.__module__.split(".")[0] == "dilim":
+            if isinstance(value, types.MethodType):
+                self.guard(f"{path}.__class__ is {self.constant(types.MethodType)}")
+                self.guard(f"{path}.__func__ is {self.constant(value.__func__)}")
+                self.guard(f"{path}.__self__ is {self.constant(value.__self__)}")
+                return value
+            self.guard(f"{path} is {self.constant(value)}")
+            return value
+        self.guard(f"{path}.__class__ is {self.constant(kind)}")
+        if kind is tuple:
+            self.guard(f"len({path}) == {len(value)}")
+            self._path_of.setdefault(id(value), path)
+            return tuple(self.enter(x, f"{path}[{k}]") for k, x in enumerate(value))
+        known = self._path_of.setdefault(id(value), path)
+        if known != path:
+            self.guard(f"{path} is {known}")
+        else:
+            self._distinct[path] = None
+        return value
+
+    def _number(self, value: Any, path: str) -> Any:
+        kind = value.__class__
+        self.guard(f"{path}.__class__ is {kind.__name__}")
+        if ("value", path) in self.decisions:
+            self.guard(f"repr({path}) == {repr(value)!r}")  # tells 0.0 from -0.0, and knows NaN
+            return value
+        if kind is int:
+            if not -SMALL < value < SMALL:
+                raise Unsliceable(f"an int of more than 31 bits, {value}")
+            self.guard(f"{-SMALL} < {path} < {SMALL}")
+        self.inputs.append(path)
+        root = self.trace.frames[0]
+        tensor = self.trace.symbol(root.builder.input(Type((), type_of_kind(kind))))
+        tensor._data.cell.frame = root  # known everywhere, wherever it was first asked for
+        return Number(tensor, kind, SMALL, ("value", path))
+
+    def _tensor(self, x: Tensor, path: str) -> Tensor:
+        known = self._path_of.get(id(x))
+        if known is not None:
+            self.guard(f"{path} is {known}")
+            return x
+        if x.device is not CPU or x._node is not None:
+            raise Unsliceable(
+                "a tensor that carries a gradient from outside"
+                if x.device is CPU
+                else f"a tensor on {x.device.name}"
+            )
+        self._path_of[id(x)] = path
+        kind = self.constant(Tensor)
+        self.guard(f"{path}.__class__ is {kind}")
+        data = x._data
+        self.guard(f"{path}._shape == {x.shape!r} and {path}._dtype is {self.constant(x.dtype)}")
+        flag = "" if x.requires_grad else "not "
+        self.guard(f"{path}._device is {self.constant(CPU)} and {path}._node is None")
+        self.guard(f"{flag}{path}._requires_grad")
+        if not data.flags.c_contiguous:
+            raise Unsliceable("a tensor whose elements are not in row-major order")
+        self.guard(f"{path}._data.flags.c_contiguous")
+        self.adopt(x, path, data)
+        return x
+
+    def adopt(self, x: Tensor, path: str | None, data: np.ndarray) -> None:
+        """Make the memory of a tensor a variable of the program.
+
+        Raises:
+            Unsliceable: another tensor over the same memory is one already.
+        """
+        cells = self.trace._cells
+        if id(x._storage) in cells:
+            raise Unsliceable("two tensors that are different views of the same memory")
+        root = self.trace.frames[0].builder
+        variable = root.variable(Type(data.shape, x.dtype), _word(x.name))
+        cell = Cell(variable, data, x._storage)
+        cells[id(x._storage)] = cell
+        if path is not None:
+            self._memory[cell] = path
+
+    def memory(self, cell: Cell) -> str:
+        """The path of the tensor whose memory a variable is."""
+        path = self._memory.get(cell)
+        if path is not None:
+            return path
+        storage: Storage | None = cell.storage
+        holder = cell.array if storage is None else _Memory(cell.array, storage)
+        return self.constant(holder)
+
+    # --- the gate -------------------------------------------------------------------------
+
+    def gate(self, cells: list[Cell], without: Sequence[str] = ()) -> Callable[..., Any]:
+        """A function from the frame's values to what the program needs, or None.
+
+        Args:
+            cells: the memory of the program.
+            without: paths of what the program itself changes; they are not looked at, and None
+                stands for what is found there.
+
+        Returns:
+            A function that gives numbers, memory (tensors) and slots, three tuples.
+        """
+
+        def kept(text: str) -> bool:
+            return not any(path in text for path in without)
+
+        conditions = [text for text in self._guards if kept(text)] or ["True"]
+        distinct = [path for path in self._distinct if kept(path)]
+        if len(distinct) > 1:
+            ids = ", ".join(f"id({path})" for path in distinct)
+            conditions.append(f"len({{{ids}}}) == {len(distinct)}")
+        memory = [self.memory(cell) for cell in cells]
+        if any(cell.is_written for cell in cells) and len(set(memory)) > 1:
+            ids = ", ".join(f"id({path}._storage)" for path in memory if kept(path))
+            conditions.append(f"len({{{ids}}}) == {sum(map(kept, memory))}")
+        lines = [f"def gate({', '.join(self._arguments.values())}):", "  try:", "    if not ("]
+        lines += [f"      {'and ' if k else ''}({text})" for k, text in enumerate(conditions)]
+        lines += ["    ):", "      return None"]
+        parts = (
+            _tuple([path if kept(path) else "None" for path in paths])
+            for paths in (self.inputs, memory, self.slots)
+        )
+        lines.append(f"    return {', '.join(parts)}")
+        lines += [
+            "  except (AttributeError, LookupError, TypeError, ValueError):",
+            "    return None",
+        ]
+        space: dict[str, Any] = {f"k{k}": value for k, value in enumerate(self.constants)}
+        exec(compile("\n".join(lines), "<dilim gate>", "exec"), space)
+        made: Callable[..., Any] = space["gate"]
+        return made
+
+
+class _Memory:
+    """Stands for a tensor over memory that is always the same."""
+
+    __slots__ = ("_data", "_storage")
+
+    def __init__(self, array: np.ndarray, storage: Storage) -> None:
+        self._data = array
+        self._storage = storage
+
+
+def _tuple(paths: list[str]) -> str:
+    return f"({', '.join(paths)}{',' if paths else ''})"
+
+
+def _word(name: str | None) -> str:
+    return "".join(c if c.isalnum() or c == "_" else "_" for c in name) if name else ""

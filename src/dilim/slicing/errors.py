@@ -1,0 +1,45 @@
+"""The slicer's own signals. None of them ever reaches the user."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Unsliceable(Exception):
+    """A function or statement cannot be sliced, and so runs as plain Python.
+
+    Whoever asked for the slice catches it and keeps the reason for ``explain()``.
+
+    Attributes:
+        reason: why, in plain words.
+        line: in the user's file; 0 where the catcher knows it.
+    """
+
+    def __init__(self, reason: str, line: int = 0) -> None:
+        super().__init__(f"{reason} (line {line})" if line else reason)
+        self.reason = reason
+        self.line = line
+
+
+class OnHost(Exception):
+    """The host has to carry out the statement at hand.
+
+    Attributes:
+        reason: why, in plain words.
+    """
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Restart(Exception):
+    """Slicing has to begin again, knowing more.
+
+    Attributes:
+        decision: what was learned.
+    """
+
+    def __init__(self, decision: Any) -> None:
+        super().__init__(decision)
+        self.decision = decision

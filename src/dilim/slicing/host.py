@@ -1,0 +1,396 @@
+"""The host's side of a region: what is done at each channel point, as Python code.
+
+An `Action` belongs to one channel. It brings values that were sent into the frames of the host, runs
+pieces of the user's code there, or gives values back. All actions of a region become one module of
+Python code, `handlers`, with a function per channel.
+
+In that code ``v`` are the values of the point, ``F`` the frames, ``O`` the objects that the run has made
+by number, ``S`` the objects that were found at entry, ``k0`` ... constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import BuiltinMethodType, MethodType
+from typing import Any
+
+import numpy as np
+
+from dilim import dtypes
+from dilim.ir.types import Type, type_of
+from dilim.ops.table import OPERATIONS
+from dilim.runtime.devices import CPU
+from dilim.slicing.entry import Entry
+from dilim.slicing.errors import OnHost
+from dilim.slicing.numbers import SMALL, Number
+from dilim.slicing.program import Function, Statement
+from dilim.slicing.values import UNBOUND, Choice, holds_host
+from dilim.slicing.walker import Walker
+from dilim.tensors.cells import Cell, Handle
+from dilim.tensors.dispatch import apply
+from dilim.tensors.layouts import Step
+from dilim.tensors.tape import no_grad
+from dilim.tensors.tensor import Tensor
+from dilim.tensors.tracer import Trace
+
+
+class Action:
+    """What the host does at one point.
+
+    Attributes:
+        channel: its name.
+        callers: name, file and line of the calls that the place of the point is in.
+        sent: the values of the graph that are sent, in order.
+        lines: Python statements.
+        code: the function whose statements it runs.
+        statements: the user's statements that it runs.
+        names: local names whose values it binds or takes -> the expression for each.
+    """
+
+    def __init__(self, channel: str, callers: tuple[tuple[str, str, int], ...] = ()) -> None:
+        self.channel = channel
+        self.callers = callers
+        self.sent: list[Tensor] = []
+        self.lines: list[str] = []
+        self.code: Function | None = None
+        self.statements: list[Statement] = []
+        self.names: dict[str, str] = {}
+        self._number_of: dict[int, int] = {}
+
+    def send(self, x: Tensor) -> str:
+        """The expression for the array of a value that is sent."""
+        number = self._number_of.get(id(x))
+        if number is None:
+            number = self._number_of[id(x)] = len(self.sent)
+            self.sent.append(x)
+        return f"v[{number}]"
+
+
+class Objects:
+    """Which objects of the host stand for which memory of the graph.
+
+    Attributes:
+        held: memory -> the number of the host's tensor over it, and the contents that it shows.
+        escaped: whether host code other than the user's straight use may know it.
+    """
+
+    def __init__(self, trace: Trace, entry: Entry) -> None:
+        self.trace = trace
+        self.entry = entry
+        self.held: dict[Cell, tuple[int, Any]] = {}
+        self._tensors: dict[int, int] = {}
+        self._kept: list[Any] = []
+        self.count = 0
+
+    def fresh(self) -> int:
+        """A new number of an object."""
+        self.count += 1
+        return self.count - 1
+
+    def expression(self, value: Any, action: Action) -> str:
+        """Python code for the object that stands for a value on the host.
+
+        Raises:
+            OnHost: it holds something that is not known.
+        """
+        kind = value.__class__
+        if kind is Number:
+            if value.origin is not None:
+                return self._entered_number(value)
+            return f"{action.send(value.tensor)}.item()"
+        if isinstance(value, Tensor):
+            return self._tensor(value, action)
+        if kind is Choice:
+            flag = action.send(value.flag.tensor)
+            yes, no = self.expression(value.yes, action), self.expression(value.no, action)
+            return f"({yes} if {flag} else {no})"
+        if kind is tuple:
+            slot = self.entry.slot(value) if value else None
+            if slot is not None:
+                return f"S[{slot}]"
+            inner = ", ".join(self.expression(x, action) for x in value)
+            return f"({inner}{',' if len(value) == 1 else ''})"
+        if kind in (list, dict) and self.entry.slot(value) is None and self.is_fresh(value):
+            return self._container(value, action)
+        if holds_host(value):
+            raise OnHost("a value that is not known here")
+        owner = getattr(value, "__self__", None)
+        if isinstance(value, BuiltinMethodType) and owner is not None:
+            if self.entry.slot(owner) is not None or self.is_fresh(owner):
+                return f"{self.expression(owner, action)}.{value.__name__}"
+        if isinstance(value, MethodType) and self.entry.slot(owner) is not None:
+            maker, function = self.entry.constant(MethodType), self.entry.constant(value.__func__)
+            return f"{maker}({function}, {self.expression(owner, action)})"
+        slot = self.entry.slot(value)
+        return f"S[{slot}]" if slot is not None else self.entry.constant(value)
+
+    is_fresh: Callable[[Any], bool]
+
+    def _container(self, value: Any, action: Action) -> str:
+        known = f"M.get({id(value)})"
+        if value.__class__ is list:
+            made = "[" + ", ".join(self.expression(x, action) for x in value) + "]"
+        else:
+            pairs = (
+                f"{self.expression(key, action)}: {self.expression(x, action)}"
+                for key, x in value.items()
+            )
+            made = "{" + ", ".join(pairs) + "}"
+        return f"(M.setdefault({id(value)}, {made}) if {known} is None else {known})"
+
+    def _entered_number(self, value: Number) -> str:
+        path = value.origin[1]  # type: ignore[index]
+        slots = self.entry.slots
+        if path not in slots:
+            slots.append(str(path))
+        return f"S[{slots.index(str(path))}]"
+
+    # --- tensors --------------------------------------------------------------------------
+
+    def _tensor(self, x: Tensor, action: Action) -> str:
+        if x.device is not self.trace:
+            slot = self.entry.slot(x)
+            return f"S[{slot}]" if slot is not None else self.entry.constant(x)
+        handle: Handle = x._data
+        number = self._tensors.get(id(x))
+        flag = x.requires_grad
+        if handle.base is None and handle.cell.variable is None:
+            return self._whole(x, handle.cell, action)
+        if number is None:
+            number = self._tensors[id(x)] = self.fresh()
+            self._kept.append(x)
+        base = self._base(handle, action)
+        steps = self.entry.constant(_steps(handle))
+        return f"R.view({number}, {base}, {steps}, {flag})"
+
+    def _base(self, handle: Handle, action: Action) -> str:
+        """Code for a tensor over all of the memory that a handle looks at."""
+        while handle.base is not None:
+            handle = handle.base
+        cell = handle.cell
+        if cell.variable is not None:
+            return f"R.memory({self.entry.memory(cell)!r})"
+        return self._contents(cell, self.trace.tensor(handle), action)
+
+    def _whole(self, x: Tensor, cell: Cell, action: Action) -> str:
+        text = self._contents(cell, x, action)
+        return f"R.with_gradient({text})" if x.requires_grad else text
+
+    def _contents(self, cell: Cell, x: Tensor, action: Action) -> str:
+        now = self.trace.contents(cell)
+        known = self.held.get(cell)
+        if known is not None and known[1] is now:
+            return f"O[{known[0]}]"
+        number = self.fresh() if known is None else known[0]
+        self.held[cell] = number, now
+        if known is not None:
+            return f"R.refresh({number}, {action.send(x)})"
+        return f"R.tensor({number}, {action.send(x)})"
+
+    def refresh(self, action: Action) -> list[str]:
+        """Code that brings tensors of the host up to date with what the graph wrote into them."""
+        lines: list[str] = []
+        for cell, (number, seen) in list(self.held.items()):
+            if not cell.frame.is_active:
+                continue
+            now = self.trace.contents(cell)
+            if seen is not now:
+                whole = self.trace.tensor(Handle(cell, now.shape, now.dtype))
+                lines.append(f"R.refresh({number}, {action.send(whole)})")
+                self.held[cell] = number, now
+        return lines
+
+
+def _steps(handle: Handle) -> tuple[Step, ...]:
+    steps: list[Step] = []
+    while handle.base is not None:
+        steps.append(handle.step)
+        handle = handle.base
+    return tuple(reversed(steps))
+
+
+class Bailed(BaseException):
+    """The rest of the region ran as plain Python.
+
+    Attributes:
+        value: what it gave.
+    """
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+
+def kind_of(value: Any) -> Any:
+    """The type of a value of the host, as far as a graph can take it; None for others."""
+    kind = value.__class__
+    if kind is int or kind is float or kind is bool:
+        return kind
+    if kind is Tensor and value.device is CPU and not value.requires_grad:
+        return type_of(value)
+    return None
+
+
+def _rest(code: Any, function: Any, path: Any, frame: dict[str, Any], is_loop: bool) -> Any:
+    """Run the rest of one function, or of a loop: then how it was left."""
+    left = Walker(code, function).rest(path, frame)
+    if is_loop:
+        return left
+    return None if left is None else left[1]
+
+
+class Run:
+    """The host's side of one run at a time.
+
+    Attributes:
+        frames: the frames of the functions of the region.
+        objects: what was made, by number.
+        slots: what was found at entry.
+        memory_of: path of memory -> tensor.
+        made: lists and dicts that the region made, by identity while slicing.
+    """
+
+    def __init__(self, count: int, is_loop: bool = False) -> None:
+        self.count = count
+        self.is_loop = is_loop
+        self.frames: list[dict[str, Any]] = [{} for _ in range(count)]
+        self.objects: dict[int, Tensor] = {}
+        self.views: dict[int, Tensor] = {}
+        self.slots: tuple[Any, ...] = ()
+        self.made: dict[int, Any] = {}
+        self.memories: dict[str, Any] = {}
+        self.now: dict[tuple[int, str], tuple[Any, Any]] = {}
+        self.left: list[str] = []
+        self.learned: dict[Any, Any] = {}
+        self.versions: dict[int, int] = {}
+        self.result: Any = None
+
+    def reset(self) -> None:
+        """Forget what belongs to the last run."""
+        self.result = None
+        self.slots = ()
+        self.objects.clear()
+        self.made.clear()
+        self.now.clear()
+        self.versions.clear()
+        self.memories = {}
+        for frame in self.frames[1:]:
+            frame.clear()
+
+    settle: Callable[[], None]
+    valid: Callable[[], bool]
+
+    def is_untouched(self) -> bool:
+        """Whether nobody but the program has changed what it made or set."""
+        return all(
+            self.objects[number]._storage.version == version
+            for number, version in self.versions.items()
+        ) and all(
+            getattr(owner, name, None) is value for (_, name), (owner, value) in self.now.items()
+        )
+
+    def learn(self, statement: Any, value: Any) -> None:
+        """Take note of the type of a value of the host."""
+        kind = kind_of(value)
+        if self.learned.setdefault(statement, kind) != kind:
+            self.learned[statement] = None
+
+    def bind(self, frame: dict[str, Any], name: str, value: Any) -> None:
+        """Bind a name, or unbind it."""
+        if value is UNBOUND:
+            frame.pop(name, None)
+        else:
+            frame[name] = value
+
+    def set(self, owner: Any, name: str, value: Any) -> None:
+        """Set an attribute that the program keeps."""
+        setattr(owner, name, value)
+        self.now[id(owner), name] = owner, value
+
+    def enter(self, frame: dict[str, Any], manager: str, context: Any) -> None:
+        """Enter a context for the rest that runs on the host."""
+        context.__enter__()
+        frame[manager] = context.__exit__
+
+    def leave(self, steps: Sequence[tuple[Any, ...]], reason: str) -> None:
+        """Run the rest of the region as plain Python.
+
+        Raises:
+            Bailed: with the result.
+        """
+        self.settle()
+        self.left.append(reason)
+        result: Any = None
+        for depth, (number, code, function, path, target) in enumerate(reversed(steps)):
+            frame = self.frames[number]
+            if depth and target:
+                frame[target] = result
+            result = _rest(code, function, path, frame, self.is_loop and number == 0)
+        raise Bailed(result)
+
+    def next(self, frame: dict[str, Any], iterator: str, target: str) -> bool:
+        """Bind the target to the next item, if there is one; whether there is."""
+        try:
+            frame[target] = next(frame[iterator])
+        except StopIteration:
+            return False
+        return True
+
+    def received_float(self, value: Any, place: np.ndarray) -> bool:
+        """Take a float of the host; whether it is one."""
+        if value.__class__ is not float:
+            return False
+        place[()] = value
+        return True
+
+    def received_int(self, value: Any, place: np.ndarray) -> bool:
+        """Take an int of the host; whether it is one, and not too large."""
+        if value.__class__ is not int or not -SMALL < value < SMALL:
+            return False
+        place[()] = value
+        return True
+
+    def received_bool(self, value: Any, place: np.ndarray) -> bool:
+        """Take a bool of the host; whether it is one."""
+        if value.__class__ is not bool:
+            return False
+        place[()] = value
+        return True
+
+    def received_tensor(self, value: Any, place: np.ndarray, kind: Type) -> bool:
+        """Take a tensor of the host; whether it is one of this type, without gradient."""
+        if kind_of(value) != kind:
+            return False
+        place[...] = value._data
+        return True
+
+    def tensor(self, number: int, array: np.ndarray) -> Tensor:
+        """A new tensor with the numbers of an array."""
+        made = self.objects[number] = Tensor._from_array(array.copy())
+        self.versions[number] = 0
+        return made
+
+    def refresh(self, number: int, array: np.ndarray) -> Tensor:
+        """New numbers in a tensor that the host has."""
+        x = self.objects[number]
+        x._data[...] = array
+        x._storage.version += 1
+        self.versions[number] = x._storage.version
+        return x
+
+    def view(self, number: int, base: Tensor, steps: Sequence[Step], flag: bool) -> Tensor:
+        """A view of a tensor."""
+        x = base
+        with no_grad():
+            for step in steps:
+                x = apply(OPERATIONS[step.op], x, **step.params)
+        return x
+
+    def memory(self, path: str) -> Tensor:
+        """A tensor over the memory of a variable."""
+        holder = self.memories[path]
+        data = holder._data
+        x: Tensor = object.__new__(Tensor)
+        x._fill(data, data.shape, dtypes.from_numpy(data.dtype), CPU)
+        x._storage = holder._storage
+        return x

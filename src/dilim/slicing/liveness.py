@@ -1,0 +1,114 @@
+"""Which local names may be read later, at each statement of a function."""
+
+from __future__ import annotations
+
+from dilim.slicing.program import (
+    Atom,
+    Block,
+    Branch,
+    Exit,
+    For,
+    Function,
+    Statement,
+    Step,
+    Unit,
+    While,
+    With,
+)  # fmt: skip
+
+Names = frozenset[str]
+_EMPTY: Names = frozenset()
+
+
+class Liveness:
+    """The names that are live after each statement, and at the head of each loop.
+
+    Args:
+        code: the function.
+        after: names that are read after its body.
+
+    Attributes:
+        after: statement -> names that may be read after it, before they are bound anew.
+        head: loop -> names that may be read from the beginning of a turn on.
+    """
+
+    def __init__(self, code: Function, after: Names = _EMPTY) -> None:
+        self.after: dict[Statement, Names] = {}
+        self.head: dict[Statement, Names] = {}
+        self._breaks: list[tuple[Names, Names]] = []
+        self._block(code.body, after)
+
+    def _block(self, block: Block, live: Names) -> Names:
+        for statement in reversed(block):
+            live = self._before(statement, live)
+        return live
+
+    def _before(self, statement: Statement, live: Names) -> Names:
+        self.after[statement] = self.after.get(statement, _EMPTY) | live
+        match statement:
+            case Step():
+                return (live - set(statement.writes)) | set(statement.reads)
+            case Unit():
+                outside = live.union(*(names for pair in self._breaks for names in pair))
+                return (outside if statement.exits else live) | set(statement.reads)
+            case Branch():
+                then = self._block(statement.then, live)
+                return then | self._block(statement.otherwise, live) | _name(statement.test)
+            case Exit():
+                return self._exit(statement)
+            case With():
+                inner = self._block(statement.body, live)
+                target = {statement.target} if statement.target else set()
+                return (inner - target) | live | _name(statement.context)
+            case For():
+                return self._for(statement, live)
+            case While():
+                return self._while(statement, live)
+        raise TypeError(type(statement).__name__)
+
+    def _exit(self, statement: Exit) -> Names:
+        if statement.kind == "break":
+            return self._breaks[-1][0]
+        if statement.kind == "continue":
+            return self._breaks[-1][1]
+        return _name(statement.value)
+
+    def _for(self, statement: For, live: Names) -> Names:
+        ended = self._block(statement.otherwise, live)
+        head = ended
+        while True:
+            self._breaks.append((live, head))
+            inner = self._block(statement.body, head) - {statement.target}
+            self._breaks.pop()
+            if inner <= head:
+                break
+            head |= inner
+        self.head[statement] = head
+        return head | _name(statement.items)
+
+    def _while(self, statement: While, live: Names) -> Names:
+        ended = self._block(statement.otherwise, live)
+        head = ended
+        while True:
+            self._breaks.append((live, head))
+            tested = ended | self._block(statement.body, head) | _name(statement.test)
+            self._breaks.pop()
+            inner = self._block(statement.before, tested)
+            if inner <= head:
+                break
+            head |= inner
+        self.head[statement] = head
+        return head
+
+
+def liveness_of(code: Function) -> Liveness:
+    """The liveness of a function, found once."""
+    found: Liveness | None = code.codes.get("liveness")
+    if found is None:
+        found = code.codes["liveness"] = Liveness(code)
+    return found
+
+
+def _name(atom: Atom | None) -> Names:
+    name = getattr(atom, "id", None)
+    return _EMPTY if name is None else frozenset({name})

@@ -1,0 +1,269 @@
+"""Python's numbers inside a graph: the same results as Python's, or none.
+
+A `Number` is an int, float or bool that is known only when the program runs: int64, float64 or bool
+of shape (). Where Python would raise, need more than 64 bits, or round by rules of its own, the
+operation is left to the host (`OnHost`).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, Final
+
+from dilim import dtypes
+from dilim.dtypes import DType
+from dilim.slicing.errors import OnHost
+from dilim.tensors import elementwise
+from dilim.tensors.dispatch import ACCEPTED
+from dilim.tensors.tape import no_grad
+from dilim.tensors.tensor import Tensor
+
+SMALL: Final = 1 << 31
+"""Entry values of ints are smaller than this, or the program is not used."""
+LARGE: Final = 1 << 61
+"""Carried ints stay below this: no loop makes 2 ** 53 turns, and a turn adds at most `DRIFT`."""
+DRIFT: Final = 256
+_EXACT: Final = 1 << 53
+_TYPES: Final = {int: dtypes.int64, float: dtypes.float64, bool: dtypes.bool_}
+_KINDS: Final = {
+    kind: {bool: bool, int: int, float: float}[
+        bool if kind is dtypes.bool_ else float if kind.is_floating else int
+    ]
+    for kind in dtypes.ALL
+}
+
+
+class Number:
+    """A Python number of a program.
+
+    Attributes:
+        tensor: its value, a symbolic tensor of shape ().
+        kind: int, float or bool.
+        bound: no int is larger in absolute value.
+        origin: the decision that would make it a constant; None where none would.
+        base: the carried number of a loop that it was counted on from, with ``drift``: by at most
+            how much.
+        is_natural: whether it is known to be 0 or more.
+    """
+
+    __slots__ = ("base", "bound", "drift", "is_natural", "kind", "origin", "tensor")
+
+    def __init__(
+        self,
+        tensor: Tensor,
+        kind: type,
+        bound: int = LARGE,
+        origin: tuple[str, object] | None = None,
+    ) -> None:
+        self.tensor = tensor
+        self.kind = kind
+        self.bound = 1 if kind is bool else bound
+        self.origin = origin
+        self.base: Number | None = None
+        self.drift = 0
+        self.is_natural = False
+
+    def __repr__(self) -> str:
+        return f"<{self.kind.__name__} of a graph>"
+
+
+def is_number(x: Any) -> bool:
+    """Whether x is a Python number, known now or when the program runs."""
+    return x.__class__ is Number or x.__class__ in _TYPES
+
+
+def kind_of(x: Any) -> type:
+    """int, float or bool."""
+    return x.kind if x.__class__ is Number else x.__class__  # type: ignore[no-any-return]
+
+
+def from_tensor(x: Tensor, kind: type | None = None) -> Number:
+    """``x.item()``, or ``kind(x)``, of a tensor with one element."""
+    with no_grad():
+        flat = x.detach().reshape(())
+        given = _KINDS[x.dtype]
+        wanted = kind or given
+        if wanted is bool:
+            return Number(flat if given is bool else flat != 0, bool)
+        if wanted is int and given is float:
+            raise OnHost("int() of a float may raise")
+        if x.dtype is dtypes.uint64 and wanted is int:
+            raise OnHost("uint64 does not fit")
+        return Number(flat.astype(_TYPES[wanted]), wanted, bound=1 << 63)
+
+
+def as_tensor(x: Any, dtype: DType) -> Tensor:
+    """A number as a tensor of shape () that an operation on a tensor of ``dtype`` takes."""
+    if x.kind not in ACCEPTED[dtype]:
+        raise OnHost(f"a {x.kind.__name__} does not mix with {dtype.name}")
+    with no_grad():
+        if dtype.is_floating:
+            return x.tensor.astype(dtypes.float64).astype(dtype)
+        if dtype is dtypes.bool_ or dtype is dtypes.int64:
+            return x.tensor
+        if dtype is dtypes.uint64 or x.bound >= 1 << (8 * dtype.itemsize - 1):
+            raise OnHost(f"the int may not fit in {dtype.name}")
+        if not dtype.name.startswith("int"):
+            raise OnHost(f"the int may not fit in {dtype.name}")
+        return x.tensor.astype(dtype)
+
+
+def _of_kind(x: Any, kind: type) -> Any:
+    """x as an operand of kind int or float: a tensor or a Python number."""
+    if x.__class__ is not Number:
+        return kind(x)
+    if x.kind is kind:
+        return x.tensor
+    if kind is float and x.kind is int and x.bound > _EXACT:
+        raise OnHost("a large int and a float")
+    return x.tensor.astype(_TYPES[kind])
+
+
+def _bound(x: Any) -> int:
+    return x.bound if x.__class__ is Number else abs(int(x))
+
+
+# --- operators ------------------------------------------------------------------------------
+
+
+def _sum_bound(a: int, b: int) -> int:
+    return a + b
+
+
+_ARITHMETIC: Final[dict[Any, tuple[Callable[..., Tensor], Callable[[int, int], int]]]] = {
+    operator.add: (elementwise.add, _sum_bound),
+    operator.sub: (elementwise.subtract, _sum_bound),
+    operator.mul: (elementwise.multiply, lambda a, b: a * b),
+}
+_COMPARISONS: Final[dict[Any, Callable[..., Tensor]]] = {
+    operator.lt: elementwise.less,
+    operator.le: elementwise.less_equal,
+    operator.gt: elementwise.greater,
+    operator.ge: elementwise.greater_equal,
+    operator.eq: elementwise.equal,
+    operator.ne: elementwise.not_equal,
+}
+
+
+def binary(function: Callable[[Any, Any], Any], a: Any, b: Any) -> Number:
+    """An arithmetic operation or comparison of numbers, of which one at least is a `Number`.
+
+    Raises:
+        OnHost: Python might raise, or need a larger int.
+    """
+    kind = float if float in (kind_of(a), kind_of(b)) else int
+    with no_grad():
+        if function in _COMPARISONS:
+            result = _COMPARISONS[function](*_operands(a, b, kind))
+            return Number(result, bool)
+        if function in _ARITHMETIC:
+            return _arithmetic(function, a, b, kind)
+        if function is operator.truediv and _is_nonzero(b):
+            if kind is int and max(_bound(a), _bound(b)) > _EXACT:
+                raise OnHost("a quotient of large ints")
+            return Number(elementwise.divide(*_operands(a, b, float)), float)
+        if function in (operator.floordiv, operator.mod) and _is_nonzero(b) and kind is int:
+            op = (
+                elementwise.floor_divide if function is operator.floordiv else elementwise.remainder
+            )
+            bound = _bound(a) + 1 if function is operator.floordiv else _bound(b)
+            return Number(op(*_operands(a, b, int)), int, bound)
+        if (
+            function in (operator.and_, operator.or_, operator.xor)
+            and kind_of(a) is kind_of(b) is bool
+        ):
+            names = {operator.and_: "logical_and", operator.or_: "logical_or"}
+            op = getattr(elementwise, names.get(function, "logical_xor"))
+            return Number(op(*(_bool_tensor(x, a, b) for x in (a, b))), bool)
+    raise OnHost(f"{function.__name__} of Python numbers")
+
+
+def _bool_tensor(x: Any, a: Any, b: Any) -> Any:
+    return x.tensor if x.__class__ is Number else x
+
+
+def _is_nonzero(x: Any) -> bool:
+    return x.__class__ is not Number and x != 0 and x == x
+
+
+def _operands(a: Any, b: Any, kind: type) -> tuple[Any, Any]:
+    """Both as tensors or Python numbers, one a tensor."""
+    return _of_kind(a, kind), _of_kind(b, kind)
+
+
+def _arithmetic(function: Any, a: Any, b: Any, kind: type) -> Number:
+    op, combine = _ARITHMETIC[function]
+    if kind is float:
+        return Number(op(*_operands(a, b, float)), float)
+    bound = combine(_bound(a), _bound(b))
+    counted = _counted(function, a, b)
+    if bound >= 1 << 62 and counted is None:
+        raise OnHost("an int that may need more than 64 bits")
+    result = Number(op(*_operands(a, b, int)), int, min(bound, LARGE))
+    if counted is not None:
+        result.base, result.drift = counted
+        result.bound = LARGE
+    return result
+
+
+def _counted(function: Any, a: Any, b: Any) -> tuple[Number, int] | None:
+    """The carried number that is counted on from, and how far it may have gone this turn."""
+    pairs = [(a, b)] if function is operator.sub else [(a, b), (b, a)]
+    if function is operator.mul:
+        return None
+    for number, step in pairs:
+        if number.__class__ is Number and number.base is not None and _bound(step) <= DRIFT:
+            drift = number.drift + _bound(step)
+            if drift <= DRIFT:
+                return number.base, drift
+    return None
+
+
+def unary(function: Callable[[Any], Any], x: Number) -> Number:
+    """``-x``, ``+x``, ``abs(x)`` or ``not x``."""
+    with no_grad():
+        if function is operator.not_:
+            return Number(elementwise.logical_not(truth(x).tensor), bool)
+        kind = int if x.kind is bool else x.kind
+        operand = _of_kind(x, kind)
+        if function is operator.pos:
+            return Number(operand, kind, x.bound)
+        if function in (operator.neg, abs) and (kind is float or x.bound < 1 << 62):
+            op = elementwise.negative if function is operator.neg else elementwise.abs
+            return Number(op(operand), kind, x.bound)
+    raise OnHost(f"{function.__name__} of a Python number")
+
+
+def truth(x: Number) -> Number:
+    """``bool(x)``."""
+    if x.kind is bool:
+        return x
+    with no_grad():
+        return Number(x.tensor != (0 if x.kind is int else 0.0), bool)
+
+
+def converted(kind: type, x: Number) -> Number:
+    """``kind(x)`` for int, float or bool."""
+    if kind is bool:
+        return truth(x)
+    if kind is int and x.kind is float:
+        raise OnHost("int() of a float may raise")
+    if kind is x.kind:
+        return x
+    with no_grad():
+        return Number(_of_kind(x, kind), kind, x.bound)
+
+
+def symbolic(trace: Any, x: Any, kind: type | None = None) -> Number:
+    """A Python number as a constant of a graph."""
+    if x.__class__ is Number:
+        return x if kind is None else converted(kind, x)
+    kind = kind or x.__class__
+    tensor = trace.full(shape=(), value=kind(x), dtype=_TYPES[kind])
+    return Number(tensor, kind, abs(int(x)) if kind is not float else LARGE)
+
+
+def type_of_kind(kind: type) -> DType:
+    """The dtype that holds Python numbers of a kind."""
+    return _TYPES[kind]

@@ -1,0 +1,375 @@
+"""Regions: functions, or loops of running functions, as pairs of programs that are ready to run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from types import FunctionType
+from typing import Any, Final
+
+import numpy as np
+
+from dilim.ir.graph import Graph
+from dilim.slicing import program, surprises
+from dilim.slicing.entry import Entry
+from dilim.slicing.errors import Restart, Unsliceable
+from dilim.slicing.fragments import Fragments
+from dilim.slicing.host import Action, Bailed, Run
+from dilim.slicing.report import Notes
+from dilim.slicing.slicer import Scope, Slicer
+from dilim.slicing.tracebacks import users_view
+from dilim.slicing.tracing import SlicerTrace
+from dilim.slicing.values import Host, Range
+from dilim.tensors import control
+from dilim.tensors.cells import Cell
+from dilim.tensors.symbolic import finish
+from dilim.tensors.tensor import Tensor
+
+HOST_FILE: Final = "<dilim host program>"
+LEFT: Final = "%left"
+"""The name under which the items that are left are handed to the region of a loop."""
+MOST_ATTEMPTS: Final = 64
+"""How often slicing may begin again, knowing more."""
+
+
+class Region:
+    """A function sliced for one kind of arguments.
+
+    Args:
+        code: its normal form.
+        function: the function.
+        frame: the values of its parameters.
+        profile: types that eager runs have shown.
+        fragments: the compiled pieces of host code, shared by all regions.
+        numerics: see `dilim.compile`.
+        backend: likewise.
+        after: for a region that is a loop of a running function: the names that are read after it.
+
+    Attributes:
+        graph: the graph program.
+        notes: what is reported.
+        gate: from the values of the parameters to what the program needs, or None.
+
+    Raises:
+        Unsliceable: the function has to run on the host.
+    """
+
+    def __init__(
+        self,
+        code: program.Function,
+        function: FunctionType,
+        frame: Mapping[str, Any],
+        profile: dict[Any, Any],
+        *,
+        numerics: str,
+        backend: str,
+        after: frozenset[str] | None = None,
+    ) -> None:
+        self.after = after
+        started = time.perf_counter()
+        self.code = code
+        self.function = function
+        decisions: set[Any] = set()
+        for _ in range(MOST_ATTEMPTS):
+            try:
+                self._slice(frame, profile, decisions)
+                break
+            except Restart as restart:
+                if restart.decision in decisions:
+                    raise Unsliceable("slicing finds no end", 0) from None
+                decisions.add(restart.decision)
+        else:
+            raise Unsliceable("slicing finds no end", 0)
+        self.slicing_seconds = time.perf_counter() - started
+        self.learned: dict[Any, Any] = {}
+        self.left: list[str] = []
+        is_draft = after is None and self.unknown > 0
+        self._settings = numerics, "reference" if is_draft else backend
+        self._program: Any = None
+        self._free: list[Runner] = []
+        self._runners: list[Runner] = []
+
+    # --- slicing --------------------------------------------------------------------------
+
+    def _slice(
+        self, frame: Mapping[str, Any], profile: dict[Any, Any], decisions: set[Any]
+    ) -> None:
+        trace = SlicerTrace()
+        names = self.names = tuple(frame)
+        entry = Entry(trace, names, decisions)
+        notes = Notes()
+        slicer = Slicer(trace, entry, profile, decisions, notes)
+        fragments: dict[FunctionType, Fragments] = {}
+
+        def fragment(scope: Scope, statements: Any) -> Callable[[dict[str, Any]], None]:
+            known = fragments.get(scope.function)
+            if known is None:
+                known = fragments[scope.function] = Fragments(scope.code, scope.function)
+            return known.run(tuple(statements))
+
+        slicer.fragment = fragment
+        slicer.finish = lambda value, atom: _finish(slicer, value, atom, self.after is not None)
+        grads: dict[int, tuple[Tensor, Any]] = {}
+        know = slicer.know_leaves
+
+        def know_leaves(value: Any) -> None:
+            before = len(slicer.leaves)
+            know(value)
+            if len(slicer.leaves) > before:
+                for key, leaf in slicer.leaves.items():
+                    if key not in grads:
+                        grads[key] = leaf, leaf.grad
+                        _enter_grad(trace, entry, leaf)
+
+        slicer.know_leaves = know_leaves  # type: ignore[method-assign]
+        slicer.initial_grads = grads
+        trace.before_failure = slicer.before_failure
+        try:
+            with trace.tracing():
+                env: dict[str, Any] = {}
+                scope = Scope(self.code, self.function, slicer.new_frame(), env)
+                slicer.scopes.append(scope)
+                for name in names:
+                    env[name] = self._enter(slicer, frame[name], entry.argument(name), name)
+                slicer.block(self.code.body)
+                if not slicer.dead:
+                    _fall_through(slicer, lambda: self._end(slicer))
+        finally:
+            for leaf, grad in grads.values():
+                leaf.grad = grad
+        traced = finish(trace, [])
+        self.graph: Graph = traced.graph
+        self.cells: tuple[Cell, ...] = traced.cells
+        self.gate = entry.gate(list(self.cells))
+        changed = [
+            f"{entry.path(slicer.owners[k])}.__dict__[{name!r}]" for k, name in slicer.written
+        ]
+        changed += [f"{entry.path(leaf)}.grad" for leaf in slicer.leaves.values()]
+        self.again = entry.gate(list(self.cells), changed)
+        self.unknown = slicer.unknown
+        self.paths = [entry.memory(cell) for cell in self.cells]
+        self.actions: list[Action] = slicer.actions
+        self.constants = list(entry.constants)
+        self.frames = slicer.frames
+        self.notes = notes
+        self._callers, self._names = slicer.places, slicer.names
+        self._source = _module(self.actions, len(self.constants))
+
+    def _enter(self, slicer: Slicer, value: Any, path: str, name: str) -> Any:
+        if name != LEFT or value.__class__ is not range:
+            return slicer.outside(value, path)
+        entry = slicer.entry
+        entry.guard(f"{path}.__class__ is range")
+        entry.guard(f"{path}.step == {value.step}")
+        ends = (entry.enter(getattr(value, end), f"{path}.{end}") for end in ("start", "stop"))
+        return Range(*ends, value.step)
+
+    def _end(self, slicer: Slicer) -> None:
+        if self.after is None:
+            slicer.finish(None, None)
+        else:
+            _end_of_loop(slicer, self.after)
+
+    # --- running --------------------------------------------------------------------------
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the machine code is at hand."""
+        from dilim.runtime.programs import is_compiled  # llvmlite takes time to import
+
+        numerics, backend = self._settings
+        return backend == "reference" or is_compiled(self.graph, numerics)  # type: ignore[arg-type]
+
+    def prepare(self) -> None:
+        """Compile the graph program."""
+        if self._program is None:
+            from dilim.runtime.programs import compile_graph  # llvmlite takes time to import
+
+            numerics, backend = self._settings
+            self._program = compile_graph(self.graph, numerics=numerics, backend=backend)  # type: ignore[arg-type]
+
+    def run(
+        self, found: tuple[Any, Any, Any], values: tuple[Any, ...], frame: dict[str, Any]
+    ) -> Any:
+        """Run both programs.
+
+        Args:
+            found: what the gate gave.
+            values: what it was given.
+            frame: the values of the parameters.
+        """
+        self.prepare()
+        try:
+            runner = self._free.pop()
+        except IndexError:
+            runner = Runner(self, self._program)
+            self._runners.append(runner)
+        try:
+            return runner.run(found, values, frame)
+        finally:
+            self._free.append(runner)
+
+    def places_of(self, error: Exception) -> list[tuple[str, str, int]]:
+        """Where the user's code was when an operation of the graph failed."""
+        site = getattr(error, "site", None)
+        if site is None:
+            return []
+        return [*self._callers.get(site, ()), (self._names.get(site, self.code.name), *site)]
+
+    def callers_of(self, site: tuple[str, int]) -> tuple[tuple[str, str, int], ...]:
+        """Name, file and line of the calls in which a line of the user's was laid out flat."""
+        return self._callers.get(site, ())
+
+    def served(self) -> dict[str, int]:
+        """How often the program came to the point of each channel."""
+        found: dict[str, int] = {}
+        for runner in self._runners:
+            for channel, count in runner.session.served().items():
+                found[channel] = found.get(channel, 0) + count
+        return found
+
+
+class Runner:
+    """One run of a region at a time."""
+
+    def __init__(self, region: Region, program_: Any) -> None:
+        from dilim.runtime.sessions import Session
+
+        self.region = region
+        self.host = Run(region.frames, region.after is not None)
+        handlers = _handlers(region._source, self.host, region.constants)
+        self.session = Session(program_, handlers)
+        self.inputs = [np.zeros(x.shape, x.dtype.numpy) for x in region.graph.inputs]
+        self.written = [cell.is_written for cell in region.cells]
+
+    def run(
+        self, found: tuple[Any, Any, Any], values: tuple[Any, ...], frame: dict[str, Any]
+    ) -> Any:
+        """See `Region.run`."""
+        host = self.host
+        numbers, memory, host.slots = found
+        for array, number in zip(self.inputs, numbers, strict=True):
+            array[()] = number
+        host.frames[0] = frame
+        host.memories = dict(zip(self.region.paths, memory, strict=True))
+        versions = [holder._storage.version for holder in memory]
+        settled = False
+
+        def settle() -> None:
+            nonlocal settled
+            if not settled:
+                settled = True
+                for holder, is_written in zip(memory, self.written, strict=True):
+                    if is_written:
+                        holder._storage.version += 1
+
+        def valid() -> bool:
+            again = self.region.again(*values)
+            return (
+                again is not None
+                and all(map(_same, again[0], numbers))
+                and all(map(_same, again[1], memory))
+                and all(map(_same, again[2], host.slots))
+                and versions == [holder._storage.version for holder in memory]
+                and host.is_untouched()
+            )
+
+        host.settle, host.valid = settle, valid
+        try:
+            self.session.run(self.inputs, [holder._data for holder in memory])
+            return host.result
+        except Bailed as bailed:
+            return bailed.value
+        except Exception as error:
+            raise self._seen_by_user(error) from None
+        finally:
+            settle()
+            self.region.learned.update(host.learned)
+            self.region.left += host.left
+            host.reset()
+
+    def _seen_by_user(self, error: Exception) -> Exception:
+        """The error with the calls that were laid out flat."""
+        entry = error.__traceback__
+        while entry is not None:
+            code = entry.tb_frame.f_code
+            if code.co_filename == HOST_FILE:
+                for action in self.region.actions:
+                    if action.channel == code.co_name:
+                        return users_view(error, action.callers)
+            entry = entry.tb_next
+        return users_view(error, self.region.places_of(error))
+
+
+def _same(a: Any, b: Any) -> bool:
+    return a is b or a is None or (a.__class__ in (int, float) and a == b)
+
+
+def _handlers(source: Any, host: Run, constants: list[Any]) -> dict[str, Callable[..., Any]]:
+    space: dict[str, Any] = {}
+    exec(source, space)
+    made: dict[str, Callable[..., Any]] = space["build"](host, *constants)
+    return made
+
+
+def _module(actions: list[Action], constants: int) -> Any:
+    """The code of all actions."""
+    names = ", ".join(["R", *(f"k{k}" for k in range(constants))])
+    lines = [f"def build({names}):", "  F, O, M = R.frames, R.objects, R.made"]
+    for action in actions:
+        lines.append(f"  def {action.channel}(v):")
+        body = action.lines or ["pass"]
+        if any("S[" in line for line in body):
+            lines.append("    S = R.slots")
+        lines += [f"    {line}" for line in body]
+    table = ", ".join(f"{action.channel!r}: {action.channel}" for action in actions)
+    lines.append(f"  return {{{table}}}")
+    return compile("\n".join(lines), HOST_FILE, "exec")
+
+
+def _finish(slicer: Slicer, value: Any, atom: Any, is_loop: bool) -> None:
+    """The end of the region: everything that the host can see is brought up to date."""
+    slicer.flush()
+    action = slicer.action("e")
+    if value.__class__ is Host:
+        expression = f"F[{slicer.scope.number}][{atom.id!r}]"
+    else:
+        if isinstance(value, Tensor) and value._node is not None:
+            raise Unsliceable("the result carries a gradient, which could be asked for outside")
+        expression = slicer.objects.expression(value, action)
+    returned = f'("return", {expression})' if is_loop else expression
+    action.lines.append(f"R.result = {returned}")
+    action.names["return"] = expression
+    action.lines += slicer.write_back(action)
+    control.send_in(slicer.trace, action.channel, action.sent)
+
+
+def _fall_through(slicer: Slicer, end: Callable[[], None]) -> None:
+    leaving = slicer.leaving()
+    if leaving is False:
+        end()
+    elif leaving is not True:
+        slicer.branch(leaving, lambda: None, end)
+    slicer.flush()
+
+
+def _end_of_loop(slicer: Slicer, names: frozenset[str]) -> None:
+    """The end of a region that is a loop: the frame has what is read afterwards."""
+    slicer.flush()
+    action = slicer.action("e")
+    lines = surprises.frame_lines(slicer, slicer.scope, names, action)
+    action.lines += lines + slicer.write_back(action) + ["R.result = None"]
+    control.send_in(slicer.trace, action.channel, action.sent)
+
+
+def _enter_grad(trace: SlicerTrace, entry: Entry, leaf: Tensor) -> None:
+    """A gradient that is there at entry is memory of the program, found through its leaf."""
+    grad = leaf.grad
+    if grad is None:
+        return
+    path = f"{entry.path(leaf)}.grad"
+
+    def adopt(x: Tensor) -> None:
+        entry.enter(x, path)
+
+    trace.grads_at_entry[id(grad)] = adopt

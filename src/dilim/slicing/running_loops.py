@@ -1,0 +1,135 @@
+"""Loops that are compiled while they run."""
+
+from __future__ import annotations
+
+import ast
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from dilim.slicing.errors import Unsliceable
+from dilim.slicing.host import kind_of
+from dilim.slicing.liveness import Liveness, liveness_of
+from dilim.slicing.program import For, Function, Step, While
+from dilim.slicing.region import LEFT, Region
+from dilim.slicing.walker import Frame, Observer, Path, Returned
+
+Compile = Callable[[Function, dict[str, Any], frozenset[str], float], tuple[Region, Any] | None]
+
+
+class LoopWatcher(Observer):
+    """Watches the loops of one call, and hands one over to machine code when that pays.
+
+    Args:
+        code: the function.
+        compile: gives a region and what its gate gave, or None: from the code of the loop, the values
+            of names, the names that are read after it, and the seconds that the rest takes as it is.
+        profile: types of values of the host, to be filled in.
+
+    Attributes:
+        seconds: what compiling and the compiled loops took.
+    """
+
+    wants_steps = True
+
+    def __init__(
+        self,
+        code: Function,
+        compile: Compile,
+        profile: dict[Any, Any],
+    ) -> None:
+        self._code = code
+        self._compile = compile
+        self._profile = profile
+        self._begun: dict[int, tuple[float, int]] = {}
+        self.seconds = 0.0
+        self._refused: dict[int, float] = {}
+
+    def watches(self, loop: While | For) -> bool:
+        """See `Observer.watches`."""
+        return True
+
+    def after_step(self, step: Step, value: Any) -> None:
+        """See `Observer.after_step`."""
+        target = getattr(step.node, "targets", [None])[0]
+        name = getattr(target, "id", None)
+        if name is None:
+            return
+        kind = kind_of(value)
+        if self._profile.setdefault((step, name), kind) != kind:
+            self._profile[step, name] = None
+
+    def before_loop(self, loop: While | For, path: Path, frame: Frame) -> bool:
+        """See `Observer.before_loop`."""
+        now = time.perf_counter()
+        begun, turns = self._begun.get(id(loop), (now, 0))
+        self._begun[id(loop)] = begun, turns + 1
+        elapsed = now - begun
+        if elapsed < self._refused.get(id(loop), 0.0):
+            return False
+        items = _items_left(loop, frame)
+        if isinstance(loop, For) and items is None:
+            return False
+        seconds = elapsed
+        if items is not None and turns:
+            seconds = elapsed / turns * len(items)
+        try:
+            left = self._take_over(loop, frame, items, seconds)
+        finally:
+            self.seconds += time.perf_counter() - now
+        if left is None:
+            self._refused[id(loop)] = 2.0 * elapsed
+            return False
+        del self._begun[id(loop)]
+        if left != "end":
+            raise Returned(left[1])
+        return True
+
+    def _take_over(
+        self, loop: While | For, frame: Frame, items: range | None, seconds: float
+    ) -> Any:
+        """Run the rest of a loop; how it was left, "end" for its end, or None if it was not run."""
+        code = code_of_loop(self._code, loop)
+        values = {name: frame[name] for name in code.codes["reads"] if name in frame}
+        if items is not None:
+            values[LEFT] = items
+        found = self._compile(code, values, code.codes["after"], seconds)
+        if found is None:
+            return None
+        region, given = found
+        result = region.run(given, tuple(values.values()), frame)
+        frame.pop(LEFT, None)
+        return "end" if result is None else result
+
+
+def _items_left(loop: While | For, frame: Frame) -> range | None:
+    if not isinstance(loop, For):
+        return None
+    iterator = frame.get(loop.iterator)
+    if type(iterator) is not type(iter(range(0))):
+        return None
+    parts = iterator.__reduce__()
+    whole: range = parts[1][0]
+    return whole[parts[2] :] if len(parts) > 2 else whole
+
+
+def code_of_loop(code: Function, loop: While | For) -> Function:
+    """A loop as a function of the names that it reads; made once for each."""
+    key = ("loop", loop)
+    found: Function | None = code.codes.get(key)
+    if found is None:
+        body: While | For = loop
+        if isinstance(loop, For):
+            body = replace(loop, items=ast.copy_location(ast.Name(LEFT, ast.Load()), loop.items))
+        found = replace(code, body=[body], locals=code.locals | {LEFT}, codes={}, parameters=())
+        after = liveness_of(code).after[loop]
+        if any(x is loop for x in code.body) is False:
+            after = after.union(*liveness_of(code).head.values())
+        found.codes["after"] = after
+        found.codes["reads"] = tuple(sorted(Liveness(found, after).head[body]))
+        found.codes["liveness"] = Liveness(found, after)
+        code.codes[key] = found
+    if not isinstance(found, Function):
+        raise Unsliceable("a loop that cannot stand alone", loop.line)
+    return found

@@ -1,0 +1,274 @@
+"""`dilim.compile`: functions that run as a graph program and a host program."""
+
+from __future__ import annotations
+
+import functools
+import time
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from dilim.slicing.errors import Unsliceable
+from dilim.slicing.program import Function
+from dilim.slicing.region import Region
+from dilim.slicing.running_loops import LoopWatcher
+from dilim.slicing.source import function_of
+from dilim.slicing.tracebacks import users_view
+from dilim.slicing.walker import Walker
+
+DEBUG = False
+"""Whether faults of the slicer are raised, not only reported."""
+MOST_VARIANTS: Final = 8
+"""Programs that are kept for one function."""
+TRIAL: Final = 0.03
+"""Seconds of plain running after which it is seen whether the code is in the cache on disk."""
+ESTIMATE: Final = 0.25
+"""Seconds that compiling is expected to take."""
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What happened to a compiled function so far.
+
+    Attributes:
+        calls: how often it was called.
+        native_calls: how often its two programs ran.
+        variants: how many programs were made.
+        compile_seconds: what slicing and compiling took.
+        fallbacks: (reason, file, line) of what could not be sliced.
+        sends: values that went to the host.
+        receives: values that came from the host.
+        sent_bytes: their size.
+        tensor_operations_native: operations of the last program's graph.
+        tensor_operations_host: tensor operations that it leaves to the host.
+    """
+
+    calls: int = 0
+    native_calls: int = 0
+    variants: int = 0
+    compile_seconds: float = 0.0
+    fallbacks: list[tuple[str, str, int]] = field(default_factory=list)
+    sends: int = 0
+    receives: int = 0
+    sent_bytes: int = 0
+    tensor_operations_native: int = 0
+    tensor_operations_host: int = 0
+
+
+class Sliced:
+    """A function, sliced; made by `dilim.compile`.
+
+    Attributes:
+        statistics: see `Statistics`.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        strict: bool = False,
+        check: bool = False,
+        trace: bool = False,
+        numerics: str = "strict",
+        backend: str = "llvm",
+        compile_after: float | None = None,
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self._bound = getattr(function, "__self__", None)
+        if isinstance(function, types.MethodType):
+            function = function.__func__
+        self._function = function
+        self._settings = {"numerics": numerics, "backend": backend}
+        self._strict, self._check, self._trace = strict, check, trace
+        self._after = ESTIMATE if compile_after is None else compile_after
+        self._seconds = 0.0
+        self._trial = TRIAL
+        self._variants: list[Region] = []
+        self._refused = 0
+        self._profile: dict[Any, Any] = {}
+        self._loops: dict[Function, list[Region]] = {}
+        self.statistics = Statistics()
+        try:
+            self._code = function_of(function)
+        except Unsliceable as refusal:
+            self._code = None  # type: ignore[assignment]
+            self._note(refusal)
+        self._bind = _binder(function) if self._code is not None else None
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """Call the function."""
+        statistics = self.statistics
+        statistics.calls += 1
+        if self._bound is not None:
+            args = (self._bound, *args)
+        if self._bind is None:
+            return self._function(*args, **keywords)
+        function = self._function
+        if (
+            function.__defaults__ is not self._bind.__defaults__
+            or function.__kwdefaults__ is not self._bind.__kwdefaults__
+        ):
+            self._bind = _binder(function)
+        values = self._bind(*args, **keywords)
+        for region in self._variants:
+            found = region.gate(*values)
+            if found is not None:
+                return self._run(region, found, values)
+        if self._seconds >= min(self._after, self._trial):
+            new = self._compile(values)
+            if new is not None:
+                found = new.gate(*values)
+                if found is not None:
+                    return self._run(new, found, values)
+        return self._plainly(values)
+
+    def _plainly(self, values: tuple[Any, ...]) -> Any:
+        """Run the function as it stands; loops that take long are compiled meanwhile."""
+        frame = dict(zip(self._code.parameters, values, strict=True))
+        watcher = LoopWatcher(self._code, self._compile_loop, self._profile)
+        started = time.perf_counter()
+        try:
+            return Walker(self._code, self._function, watcher).run(frame)
+        except Exception as error:
+            raise users_view(error) from None
+        finally:
+            self._seconds += time.perf_counter() - started - watcher.seconds
+
+    def _compile_loop(
+        self, code: Function, frame: dict[str, Any], after: frozenset[str], seconds: float
+    ) -> tuple[Region, Any] | None:
+        regions = self._loops.setdefault(code, [])
+        values = tuple(frame.values())
+        for region in regions:
+            if region.names == tuple(frame):
+                found = region.gate(*values)
+                if found is not None:
+                    self.statistics.native_calls += 1
+                    return region, found
+        if seconds < min(self._after, TRIAL) or len(regions) >= MOST_VARIANTS:
+            return None
+        new = self._sliced(code, frame, after, seconds)
+        if new is None:
+            return None
+        regions.append(new)
+        found = new.gate(*values)
+        if found is None:
+            return None
+        self.statistics.native_calls += 1
+        return new, found
+
+    def _run(self, region: Region, found: Any, values: tuple[Any, ...]) -> Any:
+        self.statistics.native_calls += 1
+        try:
+            return region.run(found, values, dict(zip(self._code.parameters, values, strict=True)))
+        finally:
+            if region.learned:
+                self._learn(region)
+
+    def _learn(self, region: Region) -> None:
+        """Slice anew where a run has shown types that were not known."""
+        learned, region.learned = region.learned, {}
+        for statement, kind in learned.items():
+            known = self._profile.setdefault(statement, kind)
+            if known != kind:
+                self._profile[statement] = None
+        if region in self._variants:
+            self._variants.remove(region)
+
+    def _compile(self, values: tuple[Any, ...]) -> Region | None:
+        if len(self._variants) >= MOST_VARIANTS or self._refused >= MOST_VARIANTS:
+            return None
+        frame = dict(zip(self._code.parameters, values, strict=True))
+        region = self._sliced(self._code, frame, None, self._seconds)
+        if region is not None:
+            self._variants.append(region)
+            self.statistics.variants = len(self._variants)
+        return region
+
+    def _sliced(
+        self,
+        code: Function,
+        frame: dict[str, Any],
+        after: frozenset[str] | None,
+        seconds: float,
+    ) -> Region | None:
+        """A region ready to run, or None where it cannot be sliced or does not pay yet.
+
+        Args:
+            code: of the function, or of a loop.
+            frame: the values of its names.
+            after: for a loop, the names that are read after it.
+            seconds: what running it plainly takes.
+        """
+        started = time.perf_counter()
+        try:
+            region = Region(
+                code,
+                self._function,
+                frame,
+                self._profile,
+                after=after,
+                **self._settings,
+            )
+            if seconds < self._after and not region.is_compiled:
+                self._trial = 2.0 * seconds
+                return None
+            region.prepare()
+        except Unsliceable as refusal:
+            self._refused += 1
+            self._note(refusal)
+            return None
+        except Exception as error:
+            if DEBUG:
+                raise
+            self._refused += 1
+            self._note(Unsliceable(f"a fault in dilim: {type(error).__name__}: {error}"))
+            return None
+        finally:
+            self.statistics.compile_seconds += time.perf_counter() - started
+        return region
+
+    def _note(self, refusal: Unsliceable) -> None:
+        code = getattr(self._function, "__code__", None)
+        filename = code.co_filename if code is not None else ""
+        entry = (refusal.reason, filename, refusal.line)
+        if entry not in self.statistics.fallbacks:
+            self.statistics.fallbacks.append(entry)
+
+
+def _binder(function: Any) -> Callable[..., tuple[Any, ...]]:
+    """A function that gives its arguments as a tuple, as the function would bind them."""
+    code = function.__code__
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & 4) + bool(code.co_flags & 8)
+    names = code.co_varnames[:count]
+    plain = code.co_argcount
+    parts = list(names[: code.co_posonlyargcount])
+    if parts:
+        parts.append("/")
+    parts += names[code.co_posonlyargcount : plain]
+    only = names[plain : plain + code.co_kwonlyargcount]
+    position = plain + code.co_kwonlyargcount
+    if code.co_flags & 4:
+        parts.append(f"*{names[position]}")
+        position += 1
+    elif only:
+        parts.append("*")
+    parts += only
+    if code.co_flags & 8:
+        parts.append(f"**{names[position]}")
+    text = (
+        f"def {function.__name__ if function.__name__.isidentifier() else 'f'}({', '.join(parts)}):"
+    )
+    text += f"\n  return ({', '.join(names)}{',' if names else ''})"
+    space: dict[str, Any] = {}
+    exec(text, space)
+    made = next(value for key, value in space.items() if key != "__builtins__")
+    made.__defaults__ = function.__defaults__
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__qualname__ = function.__qualname__
+    return made  # type: ignore[no-any-return]

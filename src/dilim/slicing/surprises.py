@@ -1,0 +1,156 @@
+"""What is done when something is not as it was when a region was sliced.
+
+After host code that may have changed anything, and where the host hands over a value, the program asks
+whether all is as expected. If it is not, every local name is handed to the host, and the rest of the
+region runs there as plain Python (see `Walker.resume`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dilim import dtypes
+from dilim.ir.structure import RECEIVE
+from dilim.ir.types import Type
+from dilim.slicing import scopes
+from dilim.slicing.errors import OnHost, Unsliceable
+from dilim.slicing.host import Action
+from dilim.slicing.numbers import Number
+from dilim.slicing.values import UNBOUND, Conflict, Host, Range
+from dilim.tensors import control
+from dilim.tensors.sites import user_site
+from dilim.tensors.tape import mode
+from dilim.tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    from dilim.slicing.slicer import Scope, Slicer
+
+_TRUTH = Type((), dtypes.bool_)
+
+
+def receive(slicer: Slicer, action: Action, kinds: Sequence[Type]) -> list[Tensor]:
+    """Values that an action of the host gives."""
+    trace = slicer.trace
+    trace.top.settle()
+    values = trace.top.builder.add_node(
+        RECEIVE, [], {"channel": action.channel}, list(kinds), site=user_site()
+    )
+    return [trace.symbol(value) for value in values]
+
+
+def validate(slicer: Slicer, again: bool = False) -> None:
+    """Host code ran that may have changed anything it can reach: see whether it has.
+
+    Args:
+        slicer: who interprets.
+        again: whether the statement at hand is still to be done.
+    """
+    trace = slicer.trace
+    for frame in trace.frames:
+        for cell in trace.cells:
+            frame.contents[cell] = None
+            frame.written[cell] = None
+    action = slicer.action("v")
+    action.lines.append("v[0][()] = R.valid()")
+    (truth,) = receive(slicer, action, [_TRUTH])
+    unless(slicer, truth, "host code has changed something that the program relies on", again)
+
+
+def unless(slicer: Slicer, truth: Tensor, reason: str, again: bool) -> None:
+    """Where a bool of the graph does not hold, the rest of the region runs on the host.
+
+    Args:
+        slicer: who interprets.
+        truth: a bool of shape ().
+        reason: for the report.
+        again: whether the rest begins with the statement at hand, not after it.
+    """
+    if has_tape(slicer):
+        raise Unsliceable("host code runs while gradients are recorded, and might change something")
+    slicer.branch(
+        Number(truth, bool), lambda: None, lambda: _leave(slicer, reason, again), again=again
+    )
+
+
+def has_tape(slicer: Slicer) -> bool:
+    """Whether something that was recorded on the tape may be used later."""
+    if not mode.recording:
+        return False
+    for scope in slicer.scopes:
+        names = scope.names_after(scope.at)
+        for name, value in scope.env.items():
+            if (name in names or name.startswith("%")) and _is_recorded(value):
+                return True
+    return any(_is_recorded(value) for value in slicer.heap.values())
+
+
+def _is_recorded(value: Any) -> bool:
+    if value.__class__ in (tuple, list):
+        return any(map(_is_recorded, value))
+    if value.__class__ is dict:
+        return any(map(_is_recorded, value.values()))
+    return isinstance(value, Tensor) and value._node is not None
+
+
+def _leave(slicer: Slicer, reason: str, again: bool) -> None:
+    action = slicer.action("x")
+    lines: list[str] = []
+    steps = []
+    for scope in slicer.scopes:
+        repeats = again and scope is slicer.scope
+        _hand_over(slicer, scope, repeats, action, lines)
+        path = tuple(scope.path) if repeats else (*scope.path[:-1], scope.path[-1] + 1)
+        steps.append((scope.number, scope.code, scope.function, path, _target(scope)))
+    action.lines += lines + slicer.write_back(action)
+    action.lines.append(f"R.leave({slicer.entry.constant(steps)}, {reason!r})")
+    control.send_in(slicer.trace, action.channel, action.sent)
+    slicer.dead = True
+
+
+def _target(scope: Scope) -> str:
+    """The name to which the step at hand binds its value."""
+    targets = getattr(getattr(scope.at, "node", None), "targets", [None])
+    return getattr(targets[0], "id", "")
+
+
+def _hand_over(slicer: Slicer, scope: Scope, again: bool, action: Action, lines: list[str]) -> None:
+    """Code that binds the local names of a function in its frame on the host."""
+    frame = f"F[{scope.number}]"
+    wanted = scope.live.after[scope.at] if scope.at is not None else frozenset()
+    if again:
+        wanted = wanted.union(scopes.reads(scope.at), scope.code.locals & scope.env.keys())
+    lines += frame_lines(slicer, scope, wanted, action)
+    for name, left in scope.iterators.items():
+        lines.append(f"{frame}[{name!r}] = iter({_items(slicer, left, action)})")
+    for statement, context in scope.contexts:
+        known = slicer.entry.constant(context)
+        lines.append(f"R.enter({frame}, {statement.manager!r}, {known})")
+
+
+def frame_lines(slicer: Slicer, scope: Scope, names: Iterable[str], action: Action) -> list[str]:
+    """Code that binds local names in the frame of a function on the host."""
+    lines = []
+    for name in sorted(names):
+        value = scope.env.get(name, UNBOUND)
+        if value.__class__ is Host or (name not in scope.code.locals and name[0] != "%"):
+            continue
+        if value.__class__ is Conflict:
+            raise Unsliceable(value.reason)
+        shown = _code(slicer, value, action)
+        lines.append(f"R.bind(F[{scope.number}], {name!r}, {shown})")
+    return lines
+
+
+def _code(slicer: Slicer, value: Any, action: Action) -> str:
+    try:
+        return slicer.objects.expression(value, action)
+    except OnHost as refusal:
+        raise Unsliceable(refusal.reason) from None
+
+
+def _items(slicer: Slicer, left: Any, action: Action) -> str:
+    if left.__class__ is Range:
+        parts = (left.start, left.stop, left.step)
+        return f"range({', '.join(_code(slicer, x, action) for x in parts)})"
+    return f"[{', '.join(_code(slicer, x, action) for x in left)}]"

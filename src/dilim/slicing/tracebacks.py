@@ -1,0 +1,69 @@
+"""Tracebacks as the plain function would give them."""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, TypeAlias, TypeVar
+
+from dilim.slicing.templates import written
+
+Caller: TypeAlias = tuple[str, str, int] | tuple[str, str, int, ast.AST]
+"""The name of a function's code, its file, and the line of the call; also its syntax, for the markers under the line."""
+
+Error = TypeVar("Error", bound=BaseException)
+
+_PACKAGE: Final = Path(__file__).parent.parent
+_OURS: Final = tuple(str(_PACKAGE / part) for part in ("slicing", "runtime"))
+
+
+def users_view(error: Error, callers: Sequence[Caller] = ()) -> Error:
+    """Takes the frames of the slicer out of an error's traceback.
+
+    Args:
+        error: what was raised; its traceback is replaced.
+        callers: calls that were laid out flat and so left no frame, the outermost first. They come
+            before the first frame of the user.
+
+    Returns:
+        The error.
+    """
+    entries: list[tuple[types.FrameType, int, int]] = []
+    entry = error.__traceback__
+    while entry is not None:
+        if not is_ours(entry.tb_frame.f_code.co_filename):
+            entries.append((entry.tb_frame, entry.tb_lasti, entry.tb_lineno))
+        entry = entry.tb_next
+    traceback: types.TracebackType | None = None
+    for frame, instruction, line in reversed([*map(_standing_at, callers), *entries]):
+        traceback = types.TracebackType(traceback, frame, instruction, line)
+    return error.with_traceback(traceback)
+
+
+def is_ours(filename: str) -> bool:
+    """Whether code of a file is the slicer's own, or made by it."""
+    return filename.startswith(_OURS) or filename.startswith("<dilim")
+
+
+class _Stop(Exception):
+    pass
+
+
+def _standing_at(caller: Caller) -> tuple[types.FrameType, int, int]:
+    """A frame that looks like that of a function at a line."""
+    name, filename, line = caller[:3]
+    place = {"lineno": line, "end_lineno": line, "col_offset": -1, "end_col_offset": -1}
+    at = caller[3] if len(caller) == 4 else ast.Pass(**place)
+    module = ast.Module(written("raise _stop", at), [])
+    code = compile(module, filename, "exec", dont_inherit=True).replace(co_name=name)
+    try:
+        exec(code, {"_stop": _Stop})
+    except _Stop as stop:
+        entry = stop.__traceback__
+        while entry is not None and entry.tb_frame.f_code is not code:
+            entry = entry.tb_next
+        if entry is not None:
+            return entry.tb_frame, entry.tb_lasti, entry.tb_lineno
+    raise RuntimeError(f"no frame for {name}")

@@ -1,0 +1,78 @@
+"""The graph of a region, as a device that knows of branches, loops and gradients being interpreted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dilim.ir.graph import Value
+from dilim.ops.table import OPERATIONS
+from dilim.slicing.errors import Unsliceable
+from dilim.tensors.cells import Cell, Frame, Handle
+from dilim.tensors.tensor import Tensor
+from dilim.tensors.tracer import Trace
+
+Before = dict[Cell, tuple[Value, Frame]]
+
+
+class SlicerTrace(Trace):
+    """A graph whose branches and loops may write memory that was made outside of them.
+
+    Attributes:
+        outer_writes: per open region, memory from outside that it wrote, as it was before.
+        grads_at_entry: id of a gradient that was there at entry -> how it is found.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.outer_writes: list[Before] = []
+        self.grads_at_entry: dict[int, Any] = {}
+        self.before_failure: Callable[[], None] = lambda: None
+
+    def emit(self, op: str, values: Sequence[Value], params: dict[str, Any]) -> Value:
+        """See `Trace.emit`."""
+        if OPERATIONS[op].failure is not None:
+            self.before_failure()
+        return super().emit(op, values, params)
+
+    def assign(self, cell: Cell, value: Value) -> None:
+        """Replace the contents of memory that belongs to the run."""
+        if cell.frame is not self.top:
+            if not self.outer_writes:
+                raise Unsliceable("memory of a branch or loop that is over is written")
+            self.outer_writes[-1].setdefault(cell, (cell.value, cell.frame))
+        cell.value, cell.frame = value, self.top
+
+    def write(self, target: Handle, source: Handle) -> None:
+        """See `Tracer.write`."""
+        cell = target.cell
+        if cell.variable is not None or cell.frame is self.top or not self.outer_writes:
+            super().write(target, source)
+            return
+        if not cell.frame.is_active:
+            raise Unsliceable("memory of a branch or loop that is over is written")
+        before = cell.value, cell.frame
+        self.value(target)  # views see the contents from outside before they change
+        cell.frame = self.top
+        try:
+            super().write(target, source)
+        except BaseException:
+            cell.value, cell.frame = before
+            raise
+        self.outer_writes[-1].setdefault(cell, before)
+
+    def handle(self, x: Any) -> Handle:
+        """See `Tracer.handle`."""
+        path = self.grads_at_entry.get(id(x))
+        if path is not None and id(x._storage) not in self._cells:
+            path(x)
+        return super().handle(x)
+
+
+def symbolic(trace: Trace, x: Tensor) -> Tensor:
+    """A tensor of the graph with the numbers of one that is, or is not, one of it."""
+    if x.device is trace:
+        return x
+    result = trace.tensor(trace.handle(x))
+    result._storage = x._storage
+    return result

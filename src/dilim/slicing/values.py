@@ -1,0 +1,97 @@
+"""What names stand for while a region is sliced.
+
+Most values are themselves: symbolic tensors, eager tensors (memory of the program), Python objects that
+are constants of the program, tuples, and lists and dicts that the region makes. Beside them there are
+numbers of the program (`numbers.Number`) and the classes here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dilim.slicing.numbers import Number
+
+
+class Host:
+    """A value that lives in the host's frame, under the name that has it.
+
+    Attributes:
+        kind: its type as far as an eager run has shown it: int, float, bool, or the `Type` of a tensor;
+            None where it is not known.
+    """
+
+    __slots__ = ("kind",)
+
+    def __init__(self, kind: Any = None) -> None:
+        self.kind = kind
+
+    def __repr__(self) -> str:
+        return f"<host value of type {self.kind}>"
+
+
+class Conflict:
+    """What a name stands for after branches that give it values that do not go together."""
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+
+class Choice:
+    """What a name stands for after branches that give it values of different kinds.
+
+    Operations on it are left to the host, which gets the right one.
+
+    Attributes:
+        flag: which it is, a `Number` of kind bool.
+        yes: the value where the flag holds; may be `UNBOUND`.
+        no: the value where it does not.
+    """
+
+    __slots__ = ("flag", "no", "yes")
+
+    def __init__(self, flag: Number, yes: Any, no: Any) -> None:
+        self.flag = flag
+        self.yes = yes
+        self.no = no
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """``range`` with numbers of the program; ``step`` is known."""
+
+    start: Any
+    stop: Any
+    step: int
+
+
+class _Unbound:
+    def __repr__(self) -> str:
+        return "<unbound>"
+
+
+UNBOUND: Final = _Unbound()
+"""Stands for the value of a name that has none."""
+
+
+def holds_host(value: Any, depth: int = 0) -> bool:
+    """Whether a value is, or has inside, something that is not known while slicing."""
+    kind = value.__class__
+    if kind is Host or kind is Conflict or kind is Choice:
+        return True
+    if depth > 4:
+        return False
+    if kind is tuple or kind is list:
+        return any(holds_host(x, depth + 1) for x in value)
+    if kind is dict:
+        return any(holds_host(x, depth + 1) for x in value.values())
+    return False
+
+
+def may_be_unbound(value: Any) -> bool:
+    """Whether a name that stands for this may have no value."""
+    if value.__class__ is Choice:
+        return may_be_unbound(value.yes) or may_be_unbound(value.no)
+    return value is UNBOUND
