@@ -26,7 +26,8 @@ from dilim.tensors.tape import now
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
-    from dilim.slicing.slicer import Slicer, State
+    from dilim.slicing.interpreter import State
+    from dilim.slicing.slicer import Slicer
 
 
 class LoopSignal(Exception):

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 from dilim.ir.types import Type
 from dilim.slicing import numbers, program
 from dilim.slicing.attributes import is_dilims, is_module
-from dilim.slicing.errors import OnHost, Restart, Unsliceable
+from dilim.slicing.errors import OnHost, Restart
+from dilim.slicing.inlining import Given, inline
 from dilim.slicing.numbers import Number
-from dilim.slicing.source import function_of
-from dilim.slicing.values import UNBOUND, Host, Range, holds_host
+from dilim.slicing.operators import check_depth
+from dilim.slicing.values import Host, Range, holds_host
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -47,11 +48,11 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
         if not users or any(isinstance(x, ast.Starred) for x in node.args):
             raise OnHost("a host value is given to a function")
         args = [
-            _Given(x.kind, a.id) if x.__class__ is Host else x
+            Given(x.kind, a.id) if x.__class__ is Host else x
             for x, a in zip(args, node.args, strict=True)
         ]  # type: ignore[attr-defined]
         keywords = {
-            k.arg: _Given(keywords[k.arg].kind, k.value.id)
+            k.arg: Given(keywords[k.arg].kind, k.value.id)
             if keywords[k.arg].__class__ is Host
             else keywords[k.arg]  # type: ignore
             for k in node.keywords
@@ -299,15 +300,13 @@ def _is_method_of_fresh(slicer: Slicer, function: Any) -> bool:
 def _fresh_method(
     slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, Any]
 ) -> Compute:
-    from dilim.slicing.operations import _check_depth
-
     if _unknown(args) and any(x.__class__ is not Number for x in args if _unknown([x])):
         raise OnHost
     name = function.__name__
     if name not in ("append", "extend", "items", "keys", "values", "get", "pop", "insert", "copy"):
         raise OnHost(f"{name} of a list or dict")
     if name in ("append", "extend", "pop", "insert"):
-        _check_depth(slicer, function.__self__)
+        check_depth(slicer, function.__self__)
 
     def compute() -> Any:
         result = function(*args, **keywords)
@@ -316,123 +315,3 @@ def _fresh_method(
         return slicer.make(result, None) if result.__class__ in (list, dict) else result
 
     return compute
-
-
-# --- the user's functions -------------------------------------------------------------------
-
-
-class _Given(Host):
-    """A value of the host as an argument; ``name`` is where the caller has it."""
-
-    __slots__ = ("name",)
-
-    def __init__(self, kind: Any, name: str) -> None:
-        super().__init__(kind)
-        self.name = name
-
-
-def inline(
-    slicer: Slicer,
-    step: program.Step,
-    function: types.FunctionType | types.MethodType,
-    args: list[Any],
-    keywords: dict[str, Any],
-) -> Any:
-    """Interpret a function of the user at the place of its call."""
-    from dilim.slicing.slicer import DEPTH, RESULT, Scope
-
-    if isinstance(function, types.MethodType):
-        args = [function.__self__, *args]
-        function = function.__func__  # type: ignore[assignment]
-    if not isinstance(function, types.FunctionType):
-        raise OnHost
-    if len(slicer.scopes) >= DEPTH:
-        raise Unsliceable("functions that call each other more deeply than 60")
-    try:
-        code = function_of(function)
-    except Unsliceable as refusal:
-        raise OnHost(refusal.reason) from None
-    env = bound(slicer, function, args, keywords)
-    entry = slicer.entry
-    path = entry.constant(function)
-    entry.guard(f"{path}.__code__ is {entry.constant(function.__code__)}")
-    recursive = sum(scope.code is code for scope in slicer.scopes)
-    if recursive:
-        for value in env.values():
-            if value.__class__ is Number and value.origin is not None:
-                raise Restart(value.origin)
-        if recursive > 2 and any(x.__class__ is Number for x in env.values()):
-            raise OnHost("a function that calls itself depending on a number of the program")
-    slicer.flush()
-    scope = Scope(code, function, slicer.new_frame(), env)
-    for name, value in list(env.items()):
-        if value.__class__ is _Given:
-            slicer.move(slicer.scope, value.name, scope, name)
-            env[name] = Host(value.kind)
-        elif value.__class__ in (tuple, dict) and _has_given(value):
-            raise OnHost("a host value among starred parameters")
-    slicer.scopes.append(scope)
-    try:
-        slicer.block(code.body)
-        slicer.flush()
-        result = scope.env.get(RESULT)
-    except (Unsliceable, OnHost) as refusal:
-        slicer.refused.append((refusal.reason, code.filename, getattr(scope.at, "line", 0)))
-        raise Restart(("host", step)) from None
-    finally:
-        slicer.scopes.pop()
-    if result.__class__ is Host:
-        target = getattr(step.node.targets[0], "id", "")  # type: ignore[attr-defined]
-        slicer.move(scope, RESULT, slicer.scope, target)
-    return result
-
-
-def _has_given(value: Any) -> bool:
-    return any(
-        x.__class__ is _Given for x in (value.values() if isinstance(value, dict) else value)
-    )
-
-
-def bound(
-    slicer: Slicer, function: types.FunctionType, args: list[Any], keywords: dict[str, Any]
-) -> dict[str, Any]:
-    """Arguments by parameter, as Python binds them.
-
-    Raises:
-        OnHost: they do not fit, so that Python must raise.
-    """
-    code = function.__code__
-    names = code.co_varnames[: code.co_argcount]
-    path = slicer.entry.constant(function)
-    env = dict(zip(names, args, strict=False))
-    extra = args[len(names) :]
-    only = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
-    position = code.co_argcount + code.co_kwonlyargcount
-    if code.co_flags & 4:
-        env[code.co_varnames[position]] = tuple(extra)
-        position += 1
-    elif extra:
-        raise OnHost("too many arguments")
-    left = {}
-    for key, value in keywords.items():
-        if key in env or (key in names[: code.co_posonlyargcount]):
-            raise OnHost("an argument is given twice")
-        if key in names or key in only:
-            env[key] = value
-        else:
-            left[key] = value
-    if code.co_flags & 8:
-        env[code.co_varnames[position]] = slicer.make(left, None)
-    elif left:
-        raise OnHost("an argument that the function does not take")
-    defaults = function.__defaults__ or ()
-    for k, value in enumerate(defaults):
-        name = names[len(names) - len(defaults) + k]
-        if name not in env:
-            env[name] = slicer.outside(value, f"{path}.__defaults__[{k}]")
-    for name, value in (function.__kwdefaults__ or {}).items():
-        if name not in env:
-            env[name] = slicer.outside(value, f"{path}.__kwdefaults__[{name!r}]")
-    if any(env.get(name, UNBOUND) is UNBOUND for name in (*names, *only)):
-        raise OnHost("an argument is missing")
-    return env

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dilim.slicing.drawing import to_svg
 from dilim.slicing.findings import Findings
 from dilim.slicing.rows import Listing, Row, graph_of, host_of, text_of
 from dilim.slicing.writer import Writer
@@ -43,6 +44,10 @@ class Slices:
             f"# The graph program of {main.name}, {main.place}\n{self.graph}\n\n\n"
             f"# The host program of {main.name}\n{self.host}"
         )
+
+    def _repr_svg_(self) -> str:
+        """What a notebook shows."""
+        return to_svg(self.listings)
 
 
 def _program(functions: list[list[Row]]) -> str:

@@ -15,8 +15,9 @@ from dilim.slicing.entry import Entry
 from dilim.slicing.errors import Restart, Unsliceable
 from dilim.slicing.fragments import Fragments
 from dilim.slicing.host import Action, Bailed, Run
+from dilim.slicing.interpreter import Scope
 from dilim.slicing.report import Notes
-from dilim.slicing.slicer import Scope, Slicer
+from dilim.slicing.slicer import Slicer
 from dilim.slicing.tracebacks import users_view
 from dilim.slicing.tracing import SlicerTrace
 from dilim.slicing.values import Host, Range

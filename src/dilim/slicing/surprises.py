@@ -24,12 +24,13 @@ from dilim.tensors.tape import mode
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
-    from dilim.slicing.slicer import Scope, Slicer
+    from dilim.slicing.hosting import Hosting
+    from dilim.slicing.interpreter import Scope
 
 _TRUTH = Type((), dtypes.bool_)
 
 
-def receive(slicer: Slicer, action: Action, kinds: Sequence[Type]) -> list[Tensor]:
+def receive(slicer: Hosting, action: Action, kinds: Sequence[Type]) -> list[Tensor]:
     """Values that an action of the host gives."""
     trace = slicer.trace
     trace.top.settle()
@@ -39,7 +40,7 @@ def receive(slicer: Slicer, action: Action, kinds: Sequence[Type]) -> list[Tenso
     return [trace.symbol(value) for value in values]
 
 
-def validate(slicer: Slicer, again: bool = False) -> None:
+def validate(slicer: Hosting, again: bool = False) -> None:
     """Host code ran that may have changed anything it can reach: see whether it has.
 
     Args:
@@ -57,7 +58,7 @@ def validate(slicer: Slicer, again: bool = False) -> None:
     unless(slicer, truth, "host code has changed something that the program relies on", again)
 
 
-def unless(slicer: Slicer, truth: Tensor, reason: str, again: bool) -> None:
+def unless(slicer: Hosting, truth: Tensor, reason: str, again: bool) -> None:
     """Where a bool of the graph does not hold, the rest of the region runs on the host.
 
     Args:
@@ -73,7 +74,7 @@ def unless(slicer: Slicer, truth: Tensor, reason: str, again: bool) -> None:
     )
 
 
-def has_tape(slicer: Slicer) -> bool:
+def has_tape(slicer: Hosting) -> bool:
     """Whether something that was recorded on the tape may be used later."""
     if not mode.recording:
         return False
@@ -93,7 +94,7 @@ def _is_recorded(value: Any) -> bool:
     return isinstance(value, Tensor) and value._node is not None
 
 
-def _leave(slicer: Slicer, reason: str, again: bool) -> None:
+def _leave(slicer: Hosting, reason: str, again: bool) -> None:
     action = slicer.action("x")
     lines: list[str] = []
     steps = []
@@ -114,7 +115,9 @@ def _target(scope: Scope) -> str:
     return getattr(targets[0], "id", "")
 
 
-def _hand_over(slicer: Slicer, scope: Scope, again: bool, action: Action, lines: list[str]) -> None:
+def _hand_over(
+    slicer: Hosting, scope: Scope, again: bool, action: Action, lines: list[str]
+) -> None:
     """Code that binds the local names of a function in its frame on the host."""
     frame = f"F[{scope.number}]"
     wanted = scope.live.after[scope.at] if scope.at is not None else frozenset()
@@ -128,7 +131,7 @@ def _hand_over(slicer: Slicer, scope: Scope, again: bool, action: Action, lines:
         lines.append(f"R.enter({frame}, {statement.manager!r}, {known})")
 
 
-def frame_lines(slicer: Slicer, scope: Scope, names: Iterable[str], action: Action) -> list[str]:
+def frame_lines(slicer: Hosting, scope: Scope, names: Iterable[str], action: Action) -> list[str]:
     """Code that binds local names in the frame of a function on the host."""
     lines = []
     for name in sorted(names):
@@ -142,14 +145,14 @@ def frame_lines(slicer: Slicer, scope: Scope, names: Iterable[str], action: Acti
     return lines
 
 
-def _code(slicer: Slicer, value: Any, action: Action) -> str:
+def _code(slicer: Hosting, value: Any, action: Action) -> str:
     try:
         return slicer.objects.expression(value, action)
     except OnHost as refusal:
         raise Unsliceable(refusal.reason) from None
 
 
-def _items(slicer: Slicer, left: Any, action: Action) -> str:
+def _items(slicer: Hosting, left: Any, action: Action) -> str:
     if left.__class__ is Range:
         parts = (left.start, left.stop, left.step)
         return f"range({', '.join(_code(slicer, x, action) for x in parts)})"

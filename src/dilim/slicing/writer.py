@@ -263,7 +263,8 @@ class Writer:
         for rows, head in ((first.graph, part.graph), (first.host, part.host)):
             if rows:  # what is handed over is so in each turn
                 test = head.text.removeprefix("while ").partition("  #")[0].removesuffix(":")
-                rows.append(Row(f"if not ({test}):\n    break", depth + 1, channels=head.channels))
+                test = test if test == "receive()" else f"({test})"
+                rows.append(Row(f"if not {test}:\n    break", depth + 1, channels=head.channels))
                 head.text, head.channels = "while True:", ()
         part.pairs.insert(0, first)
         parts = [part, self._else(statement.orelse, depth)] if statement.orelse else [part]
@@ -313,4 +314,3 @@ class Writer:
 def _spans(source: Source, some: Iterable[object]) -> list[Span]:
     nodes = map(source.node_of, some)  # type: ignore[arg-type]
     return [span(node) for node in nodes if node is not None]
-

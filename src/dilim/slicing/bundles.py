@@ -1,0 +1,104 @@
+"""Values as lists of tensors, as loops carry them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from dilim.ir.types import type_of
+from dilim.slicing import numbers
+from dilim.slicing.errors import OnHost
+from dilim.slicing.numbers import Number
+from dilim.slicing.tracing import SlicerTrace, symbolic
+from dilim.tensors.tensor import Tensor
+
+
+class ChangesType(Exception):
+    """A value after a turn is not of the type that it had before."""
+
+
+def is_bundle(value: Any) -> bool:
+    """Whether a value is a tuple that a loop can carry."""
+    return value.__class__ is tuple and bool(value) and all(map(is_carriable, value))
+
+
+def is_carriable(value: Any) -> bool:
+    """Whether a loop can carry a value."""
+    return numbers.is_number(value) or isinstance(value, Tensor) or is_bundle(value)
+
+
+def flatten(value: Any, flat: list[Tensor], trace: SlicerTrace) -> Any:
+    """Append the tensors of a value; its shape: what is needed to put it together again."""
+    if value.__class__ is tuple:
+        return [flatten(x, flat, trace) for x in value]
+    if isinstance(value, Tensor):
+        flat.append(symbolic(trace, value))
+        return type_of(value)
+    number = numbers.symbolic(trace, value)
+    flat.append(number.tensor)
+    return number.kind
+
+
+def unflatten(shape: Any, given: Iterator[Tensor], at_head: bool = False) -> Any:
+    """A value from its tensors; at the head of a turn, ints are counted from there."""
+    if shape.__class__ is list:
+        return tuple(unflatten(x, given, at_head) for x in shape)
+    tensor = next(given)
+    if shape in (int, float, bool):
+        number = Number(tensor, shape)
+        if at_head and shape is int:
+            number.base, number.drift = number, 0
+        return number
+    return tensor
+
+
+def collect(trace: SlicerTrace, shape: Any, value: Any, out: list[Tensor]) -> None:
+    """Append the tensors of a value after a turn.
+
+    Raises:
+        ChangesType: it is not like before the turn.
+    """
+    if shape.__class__ is list:
+        if value.__class__ is not tuple or len(value) != len(shape):
+            raise ChangesType
+        for part, x in zip(shape, value, strict=True):
+            collect(trace, part, x, out)
+        return
+    if shape in (int, float, bool):
+        if not numbers.is_number(value) or numbers.kind_of(value) is not shape:
+            raise ChangesType
+        number = numbers.symbolic(trace, value)
+        if shape is int and number.bound >= numbers.LARGE and number.base is None:
+            raise OnHost("an int that may grow beyond 64 bits")
+        out.append(number.tensor)
+        return
+    if not isinstance(value, Tensor) or type_of(value) != shape:
+        raise ChangesType
+    out.append(symbolic(trace, value))
+
+
+def zeros_like(value: Any) -> Any:
+    """Zeros like a value, eager: what a name carries before it is bound."""
+    if value.__class__ is tuple:
+        return tuple(map(zeros_like, value))
+    if isinstance(value, Tensor):
+        return Tensor._from_array(np.zeros(value.shape, value.dtype.numpy))
+    return numbers.kind_of(value)(0)
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two values are one constant."""
+    if a is b:
+        return True
+    return a.__class__ is b.__class__ and a.__class__ in (str, bytes, type(None), bool) and a == b
+
+
+def same_items(a: Any, b: Any) -> bool:
+    """Whether two lists or dicts have the same items."""
+    if len(a) != len(b):
+        return False
+    if a.__class__ is list:
+        return all(x is y or same(x, y) for x, y in zip(a, b, strict=True))
+    return all(k in b and (x is b[k] or same(x, b[k])) for k, x in a.items())

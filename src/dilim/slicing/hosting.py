@@ -1,0 +1,279 @@
+"""What is left to the host: fragments, and values that are handed over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from dilim import dtypes
+from dilim.ir.types import Type
+from dilim.slicing import numbers, program, scopes, surprises, what_hosts_do
+from dilim.slicing.errors import OnHost, Unsliceable
+from dilim.slicing.host import Action
+from dilim.slicing.interpreter import Interpreter, Scope
+from dilim.slicing.numbers import Number
+from dilim.slicing.values import UNBOUND, Conflict, Host
+from dilim.tensors import control
+from dilim.tensors.tape import mode, no_grad
+from dilim.tensors.tensor import Tensor
+
+_TRUTH: Final = Type((), dtypes.bool_)
+
+
+class Hosting(Interpreter):
+    """The part of the slicer that writes the host program."""
+
+    _pending: _Pending | None = None
+    branch: Callable[..., None]
+    atom: Callable[[program.Atom], Any]
+
+    def on_host(self, statement: program.Statement, reason: str) -> None:
+        """Leave a statement to the host; names that it binds become values of the host."""
+        scope = self.scope
+        reads, writes = scopes.reads(statement), scopes.writes(statement)
+        if (
+            mode.recording
+            and host_sees_tape(self, reads)
+            and not what_hosts_do.is_harmless(self, statement)
+        ):
+            raise Unsliceable("host code is given a tensor that carries a gradient", statement.line)
+        pending = self._open(scope)
+        for name in reads:
+            value = scope.env.get(name, UNBOUND)
+            if value.__class__ is Conflict:
+                raise Unsliceable(value.reason, statement.line)
+            if value is UNBOUND:
+                pending.forget(name)
+            elif value.__class__ is not Host:
+                try:
+                    pending.load(name, self.objects.expression(value, pending.action))
+                except OnHost as refusal:
+                    raise Unsliceable(refusal.reason, statement.line) from None
+        pending.statements.append(statement)
+        self.notes.host(scope.code, statement.line, reason)
+        for name in writes:
+            if _deletes(statement, name):
+                scope.env.pop(name, None)
+            else:
+                scope.env[name] = Host(what_hosts_do.kind_on_host(self, statement, name))
+                pending.bound.add(name)
+                if what_hosts_do.is_to_learn(self, statement, name):
+                    pending.unknown.append((statement, name))
+                    self.unknown += 1
+        if not what_hosts_do.is_harmless(self, statement):
+            pending.opaque = True
+            self.flush()
+        if isinstance(statement, program.Step) and statement.node.__class__.__name__ == "Raise":
+            self.flush()
+            self.dead = True
+
+    def _open(self, scope: Scope) -> _Pending:
+        pending = self._pending
+        if pending is None or pending.scope is not scope:
+            self.flush()
+            pending = self._pending = _Pending(scope, self.action("h"))
+        return pending
+
+    def action(self, letter: str) -> Action:
+        """A new action of the host."""
+        action = Action(f"{letter}{len(self.actions)}", self.callers())
+        self.actions.append(action)
+        return action
+
+    def callers(self) -> tuple[tuple[str, str, int], ...]:
+        """Name, file and line of the calls around the statement at hand."""
+        return tuple(
+            (scope.code.name, scope.code.filename, getattr(scope.at, "line", 0))
+            for scope in self.scopes[:-1]
+        )
+
+    def flush(self) -> None:
+        """Put the pending fragment at this point of the program."""
+        pending, self._pending = self._pending, None
+        if pending is None:
+            return
+        written = self.write_back(pending.action)
+        fragment = self.fragment(pending.scope, pending.statements)
+        learn = [
+            f"R.learn({self.entry.constant(key)}, F[{pending.scope.number}].get({key[1]!r}))"
+            for key in pending.unknown
+        ]
+        pending.action.lines += [
+            *pending.loads(),
+            *written,
+            f"{self.entry.constant(fragment)}(F[{pending.scope.number}])",
+            *learn,
+        ]
+        if not mode.recording:
+            pending.action.lines = [
+                f"with {self.entry.constant(no_grad)}():",
+                *(f"  {line}" for line in pending.action.lines),
+            ]
+        pending.action.code, pending.action.statements = pending.scope.code, pending.statements
+        pending.action.names.update(pending.expressions)
+        control.send_in(self.trace, pending.action.channel, pending.action.sent)
+        if pending.opaque:
+            surprises.validate(self)
+
+    def write_back(self, action: Action) -> list[str]:
+        """Code that brings attributes, gradients and tensors of the host up to date."""
+        lines: list[str] = []
+        for key, value in self.heap.items():
+            if value.__class__ is Host or self.seen.get(key, UNBOUND) is value:
+                continue
+            place = self.objects.expression(self.owners[key[0]], action)
+            shown = self.objects.expression(value, action)
+            lines.append(f"R.set({place}, {key[1]!r}, {shown})")
+            self.seen[key] = value
+        for number, leaf in self.leaves.items():
+            if self.seen.get((number, "grad"), self.initial_grads[number][1]) is leaf.grad:
+                continue
+            place = self.objects.expression(leaf, action)
+            shown = self.objects.expression(leaf.grad, action)
+            lines.append(f"R.set({place}, 'grad', {shown})")
+            self.seen[number, "grad"] = leaf.grad
+        return self.objects.refresh(action) + lines
+
+    def before_failure(self) -> None:
+        """An operation follows that may raise: what is written before must be seen."""
+        action = Action(f"w{len(self.actions)}", self.callers())
+        action.lines += self.write_back(action)
+        if action.lines:
+            self.actions.append(action)
+            control.send_in(self.trace, action.channel, action.sent)
+
+    initial_grads: dict[int, tuple[Tensor, Any]]
+    fragment: Callable[[Scope, Sequence[program.Statement]], Callable[[dict[str, Any]], None]]
+    finish: Callable[[Any, Any], None]
+
+    def receive_truth(self, name: str) -> Number:
+        """The truth of a value of the host."""
+        self.flush()
+        action = self.action("r")
+        action.names[name] = ""
+        action.lines.append(f"v[0][()] = bool(F[{self.scope.number}][{name!r}])")
+        tensor = control.receive_in(self.trace, action.channel, Type((), dtypes.bool_))
+        return Number(tensor, bool)
+
+    def receive(self, name: str, kind: Any) -> Any:
+        """A value of the host, of a type that an eager run has shown."""
+        self.flush()
+        action = self.action("r")
+        place = f"F[{self.scope.number}][{name!r}]"
+        if isinstance(kind, Type):
+            type_, how = kind, f"tensor({place}, v[1], {self.entry.constant(kind)})"
+        else:
+            type_, how = Type((), numbers.type_of_kind(kind)), f"{kind.__name__}({place}, v[1])"
+        action.names[name] = ""
+        action.lines.append(f"v[0][()] = R.received_{how}")
+        truth, value = surprises.receive(self, action, [_TRUTH, type_])
+        surprises.unless(self, truth, "the type of a value of the host is not what it was", True)
+        return value if isinstance(kind, Type) else Number(value, kind, numbers.SMALL)
+
+    def hand_over(self, scope: Scope, name: str, value: Any) -> Any:
+        """Bind a name on the host to a value of the graph; the value's type."""
+        self.flush()
+        action = self.action("b")
+        try:
+            expression = self.objects.expression(value, action)
+        except OnHost as refusal:
+            raise Unsliceable(refusal.reason) from None
+        action.names[name] = expression
+        action.lines.append(f"F[{scope.number}][{name!r}] = {expression}")
+        control.send_in(self.trace, action.channel, action.sent)
+        return numbers.kind_of(value) if numbers.is_number(value) else None
+
+    def to_host(self, name: str) -> None:
+        """Leave a name to the host from here on."""
+        value = self.env.get(name, UNBOUND)
+        if value is UNBOUND or value.__class__ is Host:
+            return
+        if isinstance(value, Tensor) and value._node is not None:
+            raise Unsliceable(f"{name} carries a gradient and would be the host's")
+        self.env[name] = Host(self.hand_over(self.scope, name, value))
+
+    def move(self, source: Scope, name: str, target: Scope, as_name: str) -> None:
+        """Bind a name on the host to a value that another one has there."""
+        self.flush()
+        action = self.action("m")
+        action.lines.append(f"F[{target.number}][{as_name!r}] = F[{source.number}][{name!r}]")
+        control.send_in(self.trace, action.channel, [])
+
+    def begin_iteration(self, statement: program.For) -> None:
+        """Make the iterator of a loop over an iterable of the host."""
+        self.flush()
+        action = self.action("i")
+        frame = f"F[{self.scope.number}]"
+        items = statement.items.id  # type: ignore[union-attr]
+        action.lines.append(f"{frame}[{statement.iterator!r}] = iter({frame}[{items!r}])")
+        control.send_in(self.trace, action.channel, [])
+
+    def next_item(self, statement: program.For) -> Number:
+        """Bind the target to the next item on the host, if there is one; whether there is."""
+        self.flush()
+        action = self.action("n")
+        frame = f"F[{self.scope.number}]"
+        action.names[statement.target] = ""
+        action.lines.append(
+            f"v[0][()] = R.next({frame}, {statement.iterator!r}, {statement.target!r})"
+        )
+        if (statement, statement.target) not in self.profile:
+            self.unknown += 1
+            known = self.entry.constant((statement, statement.target))
+            action.lines.append(f"R.learn({known}, {frame}.get({statement.target!r}))")
+        tensor = control.receive_in(self.trace, action.channel, Type((), dtypes.bool_))
+        return Number(tensor, bool)
+
+    def validate_turn(self, loop: program.For) -> None:
+        """See whether all is as expected at the beginning of a turn."""
+        path = self.scope.path
+        path += ["body", 0]
+        at, self.scope.at = self.scope.at, loop.body[0] if loop.body else loop
+        try:
+            surprises.validate(self, again=True)
+        finally:
+            del path[-2:]
+            self.scope.at = at
+
+
+class _Pending:
+    """A fragment that is being collected."""
+
+    def __init__(self, scope: Scope, action: Action) -> None:
+        self.scope = scope
+        self.action = action
+        self.statements: list[program.Statement] = []
+        self.bound: set[str] = set()
+        self.opaque = False
+        self.unknown: list[tuple[program.Statement, str]] = []
+        self.expressions: dict[str, str] = {}
+        self._loads: dict[str, str] = {}
+
+    def load(self, name: str, expression: str) -> None:
+        """Bind a name in the host's frame before the fragment runs."""
+        if name not in self.bound:
+            self.expressions[name] = expression
+            self._loads[name] = f"R.bind(F[{self.scope.number}], {name!r}, {expression})"
+
+    def forget(self, name: str) -> None:
+        """Unbind a name before the fragment runs."""
+        if name not in self.bound:
+            self._loads[name] = f"F[{self.scope.number}].pop({name!r}, None)"
+
+    def loads(self) -> list[str]:
+        """The code that binds names."""
+        return list(self._loads.values())
+
+
+def host_sees_tape(slicer: Hosting, names: Sequence[str]) -> bool:
+    """Whether one of these names is a tensor that was recorded on the tape."""
+    return any(
+        isinstance(x, Tensor) and x._node is not None
+        for x in (slicer.env.get(name) for name in names)
+    )
+
+
+def _deletes(statement: program.Statement, name: str) -> bool:
+    if not isinstance(statement, program.Step) or statement.node.__class__.__name__ != "Delete":
+        return False
+    return any(getattr(target, "id", None) == name for target in statement.node.targets)  # type: ignore[attr-defined]

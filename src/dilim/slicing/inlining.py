@@ -1,0 +1,132 @@
+"""Functions of the user, interpreted at the place of their call."""
+
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING, Any, Final
+
+from dilim.slicing import program
+from dilim.slicing.errors import OnHost, Restart, Unsliceable
+from dilim.slicing.interpreter import RESULT, Scope
+from dilim.slicing.numbers import Number
+from dilim.slicing.source import function_of
+from dilim.slicing.values import UNBOUND, Host
+
+if TYPE_CHECKING:
+    from dilim.slicing.slicer import Slicer
+
+DEPTH: Final = 60
+"""Deepest nesting of functions that is laid out flat."""
+
+
+class Given(Host):
+    """A value of the host as an argument; ``name`` is where the caller has it."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, kind: Any, name: str) -> None:
+        super().__init__(kind)
+        self.name = name
+
+
+def inline(
+    slicer: Slicer,
+    step: program.Step,
+    function: types.FunctionType | types.MethodType,
+    args: list[Any],
+    keywords: dict[str, Any],
+) -> Any:
+    """Interpret a function of the user at the place of its call."""
+    if isinstance(function, types.MethodType):
+        args = [function.__self__, *args]
+        function = function.__func__  # type: ignore[assignment]
+    if not isinstance(function, types.FunctionType):
+        raise OnHost
+    if len(slicer.scopes) >= DEPTH:
+        raise Unsliceable("functions that call each other more deeply than 60")
+    try:
+        code = function_of(function)
+    except Unsliceable as refusal:
+        raise OnHost(refusal.reason) from None
+    env = bound(slicer, function, args, keywords)
+    entry = slicer.entry
+    path = entry.constant(function)
+    entry.guard(f"{path}.__code__ is {entry.constant(function.__code__)}")
+    recursive = sum(scope.code is code for scope in slicer.scopes)
+    if recursive:
+        for value in env.values():
+            if value.__class__ is Number and value.origin is not None:
+                raise Restart(value.origin)
+        if recursive > 2 and any(x.__class__ is Number for x in env.values()):
+            raise OnHost("a function that calls itself depending on a number of the program")
+    slicer.flush()
+    scope = Scope(code, function, slicer.new_frame(), env)
+    for name, value in list(env.items()):
+        if value.__class__ is Given:
+            slicer.move(slicer.scope, value.name, scope, name)
+            env[name] = Host(value.kind)
+        elif value.__class__ in (tuple, dict) and _has_given(value):
+            raise OnHost("a host value among starred parameters")
+    slicer.scopes.append(scope)
+    try:
+        slicer.block(code.body)
+        slicer.flush()
+        result = scope.env.get(RESULT)
+    except (Unsliceable, OnHost) as refusal:
+        slicer.refused.append((refusal.reason, code.filename, getattr(scope.at, "line", 0)))
+        raise Restart(("host", step)) from None
+    finally:
+        slicer.scopes.pop()
+    if result.__class__ is Host:
+        target = getattr(step.node.targets[0], "id", "")  # type: ignore[attr-defined]
+        slicer.move(scope, RESULT, slicer.scope, target)
+    return result
+
+
+def _has_given(value: Any) -> bool:
+    return any(x.__class__ is Given for x in (value.values() if isinstance(value, dict) else value))
+
+
+def bound(
+    slicer: Slicer, function: types.FunctionType, args: list[Any], keywords: dict[str, Any]
+) -> dict[str, Any]:
+    """Arguments by parameter, as Python binds them.
+
+    Raises:
+        OnHost: they do not fit, so that Python must raise.
+    """
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount]
+    path = slicer.entry.constant(function)
+    env = dict(zip(names, args, strict=False))
+    extra = args[len(names) :]
+    only = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    position = code.co_argcount + code.co_kwonlyargcount
+    if code.co_flags & 4:
+        env[code.co_varnames[position]] = tuple(extra)
+        position += 1
+    elif extra:
+        raise OnHost("too many arguments")
+    left = {}
+    for key, value in keywords.items():
+        if key in env or (key in names[: code.co_posonlyargcount]):
+            raise OnHost("an argument is given twice")
+        if key in names or key in only:
+            env[key] = value
+        else:
+            left[key] = value
+    if code.co_flags & 8:
+        env[code.co_varnames[position]] = slicer.make(left, None)
+    elif left:
+        raise OnHost("an argument that the function does not take")
+    defaults = function.__defaults__ or ()
+    for k, value in enumerate(defaults):
+        name = names[len(names) - len(defaults) + k]
+        if name not in env:
+            env[name] = slicer.outside(value, f"{path}.__defaults__[{k}]")
+    for name, value in (function.__kwdefaults__ or {}).items():
+        if name not in env:
+            env[name] = slicer.outside(value, f"{path}.__kwdefaults__[{name!r}]")
+    if any(env.get(name, UNBOUND) is UNBOUND for name in (*names, *only)):
+        raise OnHost("an argument is missing")
+    return env

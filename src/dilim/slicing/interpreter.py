@@ -1,0 +1,241 @@
+"""The state of a region that is being sliced, and going back in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import Any, Final
+
+from dilim.runtime.devices import CPU
+from dilim.slicing import attributes, program
+from dilim.slicing.entry import Entry
+from dilim.slicing.errors import OnHost, Unsliceable
+from dilim.slicing.host import Action, Objects
+from dilim.slicing.liveness import Liveness, liveness_of
+from dilim.slicing.report import Notes
+from dilim.slicing.tracing import SlicerTrace, symbolic
+from dilim.tensors.tensor import Tensor
+
+RETURNED: Final = "%return"
+RESULT: Final = "%result"
+
+
+@dataclass(slots=True, eq=False)
+class Scope:
+    """A function that is being interpreted.
+
+    Attributes:
+        code: its normal form.
+        function: the function object, for globals and closure cells.
+        number: of its frame on the host.
+        env: what its local names stand for.
+        flags: names in ``env`` of the ways out that lead past the statement at hand.
+        path: where the statement at hand stands; see `Walker.resume`.
+        at: the statement at hand.
+        loops: those that it is in.
+        iterators: name of the iterator of a loop that it is in -> the items that are left.
+        contexts: ``with`` statements that it is in, and what was entered.
+    """
+
+    code: program.Function
+    function: FunctionType
+    number: int
+    env: dict[str, Any]
+    flags: list[str] = field(default_factory=lambda: [RETURNED])
+    path: list[Any] = field(default_factory=list)
+    at: program.Statement | None = None
+    loops: list[program.Statement] = field(default_factory=list)
+    iterators: dict[str, Any] = field(default_factory=dict)
+    contexts: list[tuple[program.With, Any]] = field(default_factory=list)
+    live: Liveness = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.env[RETURNED] = False
+        self.live = liveness_of(self.code)
+
+    def names_after(self, statement: program.Statement | None) -> frozenset[str]:
+        """The names that may be read after a statement, on any way out of it."""
+        after = self.live.after
+        found = after[statement] if statement is not None else frozenset()
+        return found.union(*(after[x] | self.live.head[x] for x in self.loops))
+
+
+@dataclass(slots=True)
+class State:
+    """What changes from statement to statement, to go back to."""
+
+    envs: list[dict[str, Any]]
+    heap: dict[tuple[int, str], Any]
+    grads: dict[int, Any]
+    contents: dict[int, Any]
+    held: dict[Any, Any]
+    seen: dict[tuple[int, str], Any]
+    dead: bool
+
+
+class Interpreter:
+    """What is known while a region is interpreted.
+
+    Args:
+        trace: the graph to be filled.
+        entry: what comes from outside.
+        profile: types of results of host calls, as earlier runs have shown them, by
+            statement and name.
+        decisions: what earlier attempts have learned.
+        notes: takes what is to be reported.
+
+    Attributes:
+        heap: (identity of an object, attribute) -> the value that the region gave it.
+        fresh: lists and dicts that the region made, by identity.
+        actions: what the host does, by channel.
+        dead: whether the statement at hand cannot be reached.
+    """
+
+    def __init__(
+        self,
+        trace: SlicerTrace,
+        entry: Entry,
+        profile: dict[tuple[program.Statement, str], Any],
+        decisions: set[Any],
+        notes: Notes,
+    ) -> None:
+        self.trace = trace
+        self.entry = entry
+        self.profile = profile
+        self.decisions = decisions
+        self.notes = notes
+        self.scopes: list[Scope] = []
+        self.heap: dict[tuple[int, str], Any] = {}
+        self.seen: dict[tuple[int, str], Any] = {}
+        self.owners: dict[int, Any] = {}
+        self.leaves: dict[int, Tensor] = {}
+        self.fresh: dict[int, Any] = {}
+        self.depth_of: dict[int, int] = {}
+        self.actions: list[Action] = []
+        self.frames = 0
+        self.made_by: dict[int, program.Statement] = {}
+        self.touched: dict[int, Any] = {}
+        self.frozen: dict[int, Tensor] = {}
+        self.peeled: dict[program.Statement, int] = {}
+        self.kept: list[Any] = []
+        self.dead = False
+        self.current: program.Statement | None = None
+        self.objects = Objects(trace, entry)
+        self.objects.is_fresh = lambda value: id(value) in self.fresh
+        self.unknown = 0
+        self.refused: list[tuple[str, str, int]] = []
+        self.written: set[tuple[int, str]] = set()
+        self.names: dict[tuple[str, int], str] = {}
+        self.places: dict[tuple[str, int], tuple[tuple[str, str, int], ...]] = {}
+
+    # --- state ----------------------------------------------------------------------------
+
+    @property
+    def scope(self) -> Scope:
+        """The function that is being interpreted."""
+        return self.scopes[-1]
+
+    @property
+    def env(self) -> dict[str, Any]:
+        """Its local names."""
+        return self.scopes[-1].env
+
+    def save(self) -> State:
+        """All that a branch may change."""
+        return State(
+            [dict(scope.env) for scope in self.scopes],
+            dict(self.heap),
+            {key: leaf.grad for key, leaf in self.leaves.items()},
+            {key: _copy_of(value) for key, value in self.fresh.items()},
+            dict(self.objects.held),
+            dict(self.seen),
+            self.dead,
+        )
+
+    def restore(self, state: State) -> None:
+        """Go back to a state."""
+        for scope, env in zip(self.scopes, state.envs, strict=True):
+            scope.env.clear()
+            scope.env.update(env)
+        self.heap = dict(state.heap)
+        for key, leaf in self.leaves.items():
+            leaf.grad = state.grads.get(key, self.initial_grads[key][1])
+        for key, contents in state.contents.items():
+            _refill(self.fresh[key], contents)
+        self.objects.held = dict(state.held)
+        self.seen = dict(state.seen)
+        self.dead = state.dead
+
+    # --- objects that the region makes ----------------------------------------------------
+
+    def make(self, container: Any, node: Any) -> Any:
+        """Take note of a list or dict that the region makes."""
+        del node
+        self.fresh[id(container)] = container
+        self.depth_of[id(container)] = sum(frame.is_loop for frame in self.trace.frames)
+        if self.current is not None:
+            self.made_by[id(container)] = self.current
+        return container
+
+    def in_graph(self, result: Any) -> Any:
+        """What a function of the library gave, with memory that it made as memory of the run."""
+        if isinstance(result, Tensor):
+            if result.device is CPU and not self.trace.holds(result):
+                symbol = symbolic(self.trace, result)
+                symbol._requires_grad = result._requires_grad
+                return symbol
+            return result
+        if result.__class__ in (tuple, list):
+            items = [self.in_graph(x) for x in result]
+            return tuple(items) if result.__class__ is tuple else self.make(items, None)
+        if result.__class__ is dict:
+            return self.make({key: self.in_graph(x) for key, x in result.items()}, None)
+        self.kept.append(result)
+        return result
+
+    def new_frame(self) -> int:
+        """The number of another frame on the host."""
+        self.frames += 1
+        return self.frames - 1
+
+    def original(self, key: tuple[int, str]) -> Any:
+        """What an attribute was at entry."""
+        owner = self.owners[key[0]]
+        try:
+            return attributes.of_instance(self, owner, key[1])()
+        except OnHost as refusal:
+            raise Unsliceable(refusal.reason) from None
+
+
+class Mark:
+    """A point of a region to go back to."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+        self._count = len(frame.builder.nodes)
+        self._known = dict(frame.contents), dict(frame.reads), dict(frame.written)
+        self._constants, self._dead = dict(frame.constants), set(frame.dead)
+
+    def has_grown(self) -> bool:
+        """Whether nodes were added."""
+        return len(self._frame.builder.nodes) > self._count
+
+    def undo(self) -> None:
+        """Forget what was added."""
+        frame = self._frame
+        del frame.builder.nodes[self._count :]
+        frame.contents, frame.reads, frame.written = self._known
+        frame.constants, frame.dead = self._constants, self._dead
+        frame._pending.clear()
+
+
+def _copy_of(value: Any) -> Any:
+    return list(value) if value.__class__ is list else dict(value)
+
+
+def _refill(value: Any, contents: Any) -> None:
+    if value.__class__ is list:
+        value[:] = contents
+    else:
+        value.clear()
+        value.update(contents)

@@ -1,0 +1,74 @@
+"""Operators on values that are known or symbolic."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from dilim.slicing import numbers
+from dilim.slicing.errors import OnHost, Restart
+from dilim.slicing.numbers import Number
+from dilim.tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    from dilim.slicing.slicer import Slicer
+
+PLAIN: Final = frozenset(
+    {int, float, bool, str, bytes, type(None), tuple, range, slice, complex, type(Ellipsis)}
+)
+"""Types of constants: operations on them have no effects and give the same every time."""
+
+
+def applied(function: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+    """The result of an operator on values that are known or symbolic."""
+    if isinstance(a, Tensor) or isinstance(b, Tensor):
+        if a.__class__ is Number or b.__class__ is Number:
+            if function in (operator.pow, operator.ipow):
+                raise needs_value(a if a.__class__ is Number else b)
+            a, b = beside(a, b), beside(b, a)
+        return function(a, b)
+    if a.__class__ is Number or b.__class__ is Number:
+        if numbers.is_number(a) and numbers.is_number(b):
+            return numbers.binary(function, a, b)
+        raise OnHost("a number of the program and another object")
+    if a.__class__ in PLAIN and b.__class__ in PLAIN:
+        _check_small(function, a, b)
+        return function(a, b)
+    raise OnHost(f"{function.__name__} of {type(a).__name__} and {type(b).__name__}")
+
+
+def _check_small(function: Any, a: Any, b: Any) -> None:
+    if function in (operator.pow, operator.lshift, operator.mul) and not (
+        isinstance(a, float) or isinstance(b, float)
+    ):
+        sizes = [len(x) if hasattr(x, "__len__") else 0 for x in (a, b)]
+        large = [x for x in (a, b) if x.__class__ is int and abs(x) > 1 << 16]
+        if sum(sizes) or large:
+            raise OnHost("a constant that may be large")
+
+
+def beside(x: Any, other: Any) -> Any:
+    """A number of the program as the operand of an operation on a tensor."""
+    return numbers.as_tensor(x, other.dtype) if x.__class__ is Number else x
+
+
+def needs_value(number: Number) -> Exception:
+    """What to raise where a number must be known while slicing."""
+    if number.origin is not None:
+        return Restart(number.origin)
+    return OnHost("a number that is known only when the program runs")
+
+
+def check_depth(slicer: Slicer, container: Any) -> None:
+    """Refuse to change a container inside a loop of the graph that it was made outside of."""
+    depth = slicer.depth_of.get(id(container))
+    now = sum(frame.is_loop for frame in slicer.trace.frames)
+    if depth != now:
+        raise Restart(("host", slicer.made_by[id(container)]))
+
+
+def is_constant(x: Any) -> bool:
+    if x.__class__ is tuple:
+        return all(map(is_constant, x))
+    return x.__class__ in PLAIN

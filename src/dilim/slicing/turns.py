@@ -1,0 +1,372 @@
+"""A loop of the graph: what its turns carry, found by interpreting the body."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from dilim.errors import GradientError
+from dilim.slicing import bundles, numbers, program, scopes
+from dilim.slicing.branches import LoopSignal
+from dilim.slicing.errors import Restart, Unsliceable
+from dilim.slicing.numbers import Number
+from dilim.slicing.values import UNBOUND, Choice, Conflict, Host
+from dilim.tensors.loops import add_loop
+from dilim.tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    from dilim.slicing.interpreter import State
+    from dilim.slicing.slicer import Slicer
+
+GO: Final = "%go"
+"""Stands for whether a loop has another turn."""
+Place = tuple[str, Any]
+"""What a loop carries: ("name", (depth, name)), ("heap", key), ("grad", key) or ("cell", cell)."""
+
+
+class Again(LoopSignal):
+    """The loop has to be interpreted once more, with more to carry."""
+
+
+class Peel(LoopSignal):
+    """The first turn has to be taken out of the loop."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def written(block: program.Block) -> list[str]:
+    found: dict[str, None] = {}
+    for statement in block:
+        found.update(dict.fromkeys(scopes.writes(statement)))
+    return list(found)
+
+
+def exits(block: program.Block) -> set[str]:
+    """The kinds of exits that lead out of the body of a loop."""
+    found: set[str] = set()
+    for statement in block:
+        match statement:
+            case program.Exit():
+                found.add(statement.kind)
+            case program.Unit():
+                found |= {"return", "break", "continue"} if statement.exits else set()
+            case program.While() | program.For():
+                found |= exits(statement.body) & {"return"}
+                found |= exits(statement.otherwise)
+            case _:
+                for inner in scopes.inner_blocks(statement):
+                    found |= exits(inner)
+    return found
+
+
+@dataclass(eq=False)
+class Turns:
+    """A loop node being made.
+
+    Attributes:
+        slicer: who interprets.
+        statement: the loop.
+        begin: binds the target at the beginning of a turn, from the index.
+        names: that a turn may bind.
+        test: evaluated at the end of a turn: leaves in ``%go`` whether there is another.
+        places: what is carried.
+        first: for places that are unbound before the loop: what their zeros are like.
+    """
+
+    slicer: Slicer
+    statement: program.While | program.For
+    begin: Callable[[Tensor], None]
+    names: Sequence[str]
+    test: Callable[[], None] | None = None
+    places: dict[Place, None] = field(default_factory=dict)
+    first: dict[Place, Any] = field(default_factory=dict)
+    hosted: dict[str, Any] = field(default_factory=dict)
+    entered: Any = None
+    origins: list[Any] = field(default_factory=list)
+
+    def run(self, limit: Any, sure: bool) -> None:
+        """Build the node; the state becomes that after the loop."""
+        slicer = self.slicer
+        depth = len(slicer.scopes) - 1
+        env = slicer.env
+        for name in self.names:
+            if ("before", (self.statement, name)) in slicer.decisions:
+                slicer.to_host(name)
+        self._find_hosted()
+        live = slicer.scope.live.head[self.statement] | slicer.scope.names_after(self.statement)
+        self.names = [name for name in self.names if name in live or name == GO]
+        for name in [*self.names, *self._exit_flags()]:
+            value = env.get(name, UNBOUND)
+            if numbers.is_number(value) or isinstance(value, Tensor) or bundles.is_bundle(value):
+                self.places["name", (depth, name)] = None
+        start = slicer.save()
+        for _ in range(12):
+            try:
+                self._attempt(limit, start, sure)
+                return
+            except Again:
+                slicer.restore(start)
+            except Peel:
+                slicer.restore(start)
+                raise
+            except GradientError as error:
+                if isinstance(limit, Tensor) and self.origins:
+                    raise Restart(self.origins[0]) from None
+                raise Unsliceable(str(error), self.statement.line) from None
+        raise Unsliceable("a loop whose values find no common type", self.statement.line)
+
+    def _exit_flags(self) -> list[str]:
+        kinds = exits(self.statement.body)
+        flags = self.slicer.scope.flags
+        found = [flags[-2]] if "break" in kinds else []
+        return found + (["%return"] if "return" in kinds else [])
+
+    def _find_hosted(self) -> None:
+        for name in self.names:
+            value = self.slicer.env.get(name, UNBOUND)
+            if value.__class__ is Host:
+                self.hosted[name] = value.kind
+
+    # --- one attempt ----------------------------------------------------------------------
+
+    def _attempt(self, limit: Any, start: State, sure: bool) -> None:
+        slicer = self.slicer
+        trace: Any = slicer.trace
+        places = list(self.places)
+        firsts = [self._start_of(place) for place in places]
+        flat: list[Tensor] = []
+        shapes = [bundles.flatten(value, flat, trace) for value in firsts]
+        after: dict[Place, Any] = {}
+        trace.outer_writes.append({})
+        kept_held = dict(slicer.objects.held)
+        try:
+            results = add_loop(
+                trace,
+                limit,
+                flat,
+                lambda index, *args: self._body(start, places, shapes, index, args, after),
+                self._condition(places, shapes),
+            )
+        finally:
+            before = trace.outer_writes.pop()
+            for cell, (value, owner) in before.items():
+                cell.value, cell.frame = value, owner
+        slicer.restore(start)
+        stale = {p[1] for p in places if p[0] == "cell"}
+        slicer.objects.held = {
+            cell: (number, None if cell in stale else seen)
+            for cell, (number, seen) in kept_held.items()
+        }
+        given = iter(results)
+        for place, shape in zip(places, shapes, strict=True):
+            self._put(place, bundles.unflatten(shape, given), after=True, sure=sure, limit=limit)
+        self._after(after, places)
+
+    def _start_of(self, place: Place) -> Any:
+        slicer = self.slicer
+        if place in self.first:
+            return self.first[place]
+        kind, key = place
+        if kind == "name":
+            return slicer.scopes[key[0]].env[key[1]]
+        if kind == "heap":
+            value = slicer.heap.get(key, UNBOUND)
+            return slicer.original(key) if value is UNBOUND else value
+        if kind == "grad":
+            return slicer.leaves[key].grad
+        return slicer.trace.symbol(slicer.trace.contents(key))
+
+    def _put(
+        self, place: Place, value: Any, *, after: bool = False, sure: bool = True, limit: Any = None
+    ) -> None:
+        slicer = self.slicer
+        kind, key = place
+        if kind == "name":
+            if after and place in self.first and not sure:
+                value = self._maybe(value, limit)
+            slicer.scopes[key[0]].env[key[1]] = value
+        elif kind == "heap":
+            slicer.heap[key] = value
+        elif kind == "grad":
+            slicer.leaves[key].grad = value
+        else:
+            content = slicer.trace.value(value._data)
+            slicer.trace.assign(key, content)
+
+    def _maybe(self, value: Any, limit: Any) -> Any:
+        """The value of a name that is unbound if there is no turn."""
+        if isinstance(limit, Tensor):
+            return Choice(Number(limit > 0, bool), value, UNBOUND)
+        return Choice(self.entered, value, UNBOUND)
+
+    def _condition(self, places: list[Place], shapes: list[Any]) -> Callable[..., Tensor] | None:
+        """Whether there is another turn, from the carried flags."""
+        depth = len(self.slicer.scopes) - 1
+        ends = [("name", (depth, flag)) for flag in self._exit_flags()]
+        go: Place = ("name", (depth, GO))
+        wanted = [place for place in (*ends, go) if place in places]
+        if not wanted:
+            return None
+
+        def holds(index: Tensor, *args: Tensor) -> Tensor:
+            given = iter(args)
+            values = {
+                place: bundles.unflatten(shape, given)
+                for place, shape in zip(places, shapes, strict=True)
+            }
+            result: Any = None
+            for place in wanted:
+                flag = values[place].tensor
+                flag = flag if place == go else ~flag
+                result = flag if result is None else result & flag
+            return result  # type: ignore[no-any-return]
+
+        return holds
+
+    def _body(
+        self,
+        start: State,
+        places: list[Place],
+        shapes: list[Any],
+        index: Tensor,
+        args: tuple[Tensor, ...],
+        after: dict[Place, Any],
+    ) -> list[Tensor]:
+        slicer = self.slicer
+        slicer.restore(start)
+        slicer.objects.held = {
+            cell: (number, None if ("cell", cell) in self.places else seen)
+            for cell, (number, seen) in start.held.items()
+        }
+        given = iter(args)
+        heads = {}
+        for place, shape in zip(places, shapes, strict=True):
+            heads[place] = bundles.unflatten(shape, given, True)
+            self._put(place, heads[place])
+        for name, kind in self.hosted.items():
+            slicer.env[name] = Host(kind)
+        head = slicer.save()
+        self.begin(index)
+        stop, skip = slicer.scope.flags[-2:]
+        slicer.block(self.statement.body, "body")
+        if slicer.dead:
+            raise Unsliceable("a loop whose body never comes to its end", self.statement.line)
+        slicer.env[skip] = False
+        self._test_again()
+        slicer.flush()
+        self._check(head, places)
+        out: list[Tensor] = []
+        for place, shape in zip(places, shapes, strict=True):
+            self._collect(place, shape, out)
+        after.update({("name", k): v for k, v in self._own_env().items()})
+        return out
+
+    def _collect(self, place: Place, shape: Any, out: list[Tensor]) -> None:
+        try:
+            bundles.collect(self.slicer.trace, shape, self._now(place), out)
+        except bundles.ChangesType:
+            name = place[1][1] if place[0] in ("name", "heap") else "a gradient"
+            raise Peel(f"{name} changes its type in a loop") from None
+
+    def _own_env(self) -> dict[tuple[int, str], Any]:
+        depth = len(self.slicer.scopes) - 1
+        return {(depth, name): value for name, value in self.slicer.env.items()}
+
+    def _test_again(self) -> None:
+        slicer = self.slicer
+        if self.test is None:
+            return
+        leaving = slicer.leaving()
+        if leaving is False:
+            self.test()
+        elif leaving is True:
+            slicer.env[GO] = False
+        else:
+            slicer.env[GO] = False
+            slicer.branch(leaving, lambda: None, self.test, self.statement)
+
+    def _now(self, place: Place) -> Any:
+        slicer = self.slicer
+        kind, key = place
+        if kind == "name":
+            return slicer.scopes[key[0]].env.get(key[1], UNBOUND)
+        if kind == "heap":
+            return slicer.heap[key]
+        if kind == "grad":
+            return slicer.leaves[key].grad
+        return slicer.trace.symbol(slicer.trace.contents(key))
+
+    def _check(self, head: State, places: list[Place]) -> None:
+        """See whether more has to be carried."""
+        slicer = self.slicer
+        depth = len(slicer.scopes) - 1
+        more: list[Place] = []
+        known = set(places)
+        for name in self.names:
+            place: Place = ("name", (depth, name))
+            before, now = head.envs[-1].get(name, UNBOUND), slicer.env.get(name, UNBOUND)
+            if before is now or name == GO or (place in known and now.__class__ is not Host):
+                continue
+            if now.__class__ is Host or before.__class__ is Host:
+                self._host_name(name, before, now)
+            elif before is UNBOUND and bundles.is_carriable(now):
+                self.first[place] = bundles.zeros_like(now)
+                more.append(place)
+            elif before is not UNBOUND and bundles.same(before, now):
+                continue
+            elif before.__class__ is Conflict or now.__class__ is Conflict:
+                continue
+            elif before is UNBOUND:
+                raise Unsliceable(f"{name} is bound in a loop", self.statement.line)
+            else:
+                raise Peel(f"{name} changes its type in a loop")
+        for key, value in slicer.heap.items():
+            if ("heap", key) not in known and head.heap.get(key, UNBOUND) is not value:
+                more.append(("heap", key))
+        for key, leaf in slicer.leaves.items():
+            before = head.grads.get(key, slicer.initial_grads[key][1])
+            if ("grad", key) not in known and before is not leaf.grad:
+                if before is None:
+                    raise Peel("a gradient is there only after the first turn")
+                more.append(("grad", key))
+        for cell in slicer.trace.outer_writes[-1]:  # type: ignore[attr-defined]
+            if ("cell", cell) not in known:
+                more.append(("cell", cell))
+        for key, contents in head.contents.items():
+            if not bundles.same_items(contents, slicer.fresh[key]):
+                raise Restart(("host", slicer.made_by[key]))
+        if more:
+            self.places.update(dict.fromkeys(more))
+            raise Again
+
+    def _host_name(self, name: str, before: Any, now: Any) -> None:
+        slicer = self.slicer
+        if name in self.hosted:
+            if now.__class__ is not Host and now is not UNBOUND:
+                slicer.hand_over(slicer.scope, name, now)
+                slicer.env[name] = Host(self.hosted[name])
+            return
+        if before is UNBOUND:
+            return
+        if before.__class__ is not Host and not isinstance(before, Conflict):
+            raise Restart(("before", (self.statement, name)))
+
+    def _after(self, after: dict[Place, Any], places: list[Place]) -> None:
+        """Names that are bound in the loop, but are not carried."""
+        env = self.slicer.env
+        known = {key for kind, key in places if kind == "name"}
+        for place, value in after.items():
+            key = place[1]
+            name = key[1]
+            if key in known or name in self.hosted or name not in self.names:
+                continue
+            before = env.get(name, UNBOUND)
+            if before is value or (before is not UNBOUND and bundles.same(before, value)):
+                continue
+            if value.__class__ is Host:
+                env[name] = Host(value.kind) if before is UNBOUND else Host()
+            else:
+                env[name] = Conflict(f"{name} is bound in a loop")

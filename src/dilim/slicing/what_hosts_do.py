@@ -1,0 +1,90 @@
+"""What is known of statements that the host carries out."""
+
+from __future__ import annotations
+
+import ast
+import types
+from typing import TYPE_CHECKING, Any, Final
+
+from dilim.slicing import program
+from dilim.slicing.errors import OnHost
+from dilim.slicing.values import Host
+
+if TYPE_CHECKING:
+    from dilim.slicing.hosting import Hosting
+
+
+def kind_on_host(slicer: Hosting, statement: program.Statement, name: str) -> Any:
+    """The type of what a statement binds to a name on the host, as far as eager runs have shown it."""
+    if isinstance(statement, program.Step):
+        node: Any = statement.node
+        known = slicer.profile.get((statement, name))
+        if known is not None:
+            return known
+        match node:
+            case ast.Assign(value=ast.Name(id=source)):
+                value = slicer.env.get(source)
+                return value.kind if value.__class__ is Host else None
+            case ast.Assign(value=ast.JoinedStr()):
+                return str
+    return None
+
+
+def is_to_learn(slicer: Hosting, statement: program.Statement, name: str) -> bool:
+    """Whether the next run has to show of what type the value is that a statement binds."""
+    if not isinstance(statement, program.Step) or (statement, name) in slicer.profile:
+        return False
+    node: Any = statement.node
+    known = ast.Name | ast.Constant | ast.JoinedStr | ast.Tuple | ast.List | ast.Dict | ast.Lambda
+    match node:
+        case ast.Assign(targets=[ast.Name()]):
+            return not isinstance(node.value, known)
+        case ast.Assign(targets=[ast.Tuple() | ast.List()]) | ast.AugAssign():
+            return True
+    return False
+
+
+HARMLESS: Final = frozenset({print, len, str, repr, float, int, bool, format, isinstance, round, abs,
+                             min, max, sum, sorted, range, enumerate, zip})  # fmt: skip
+"""Builtins that change nothing that a program knows of."""
+_HARMLESS_METHODS: Final = frozenset(
+    {"append", "extend", "format", "join", "items", "keys", "values"}
+)
+
+
+def is_harmless(slicer: Hosting, statement: program.Statement) -> bool:
+    """Whether a statement on the host cannot change what the program knows of."""
+    if not isinstance(statement, program.Step):
+        return False
+    node: Any = statement.node
+    match node:
+        case ast.Raise():
+            return True
+        case ast.Assign(targets=[ast.Name()], value=ast.Call() as call):
+            return _is_harmless_call(slicer, call)
+        case ast.Assign(targets=[ast.Name() | ast.Tuple() | ast.List()]):
+            return isinstance(
+                node.value,
+                ast.Name | ast.Constant | ast.JoinedStr | ast.Tuple | ast.List | ast.Dict
+                | ast.BinOp | ast.Compare | ast.UnaryOp | ast.Lambda | ast.Attribute | ast.Subscript,
+            )  # fmt: skip
+        case ast.AugAssign() | ast.Delete():
+            return True
+    return False
+
+
+def _is_harmless_call(slicer: Hosting, call: ast.Call) -> bool:
+    try:
+        function = slicer.atom(call.func)  # type: ignore[arg-type]
+    except OnHost:
+        return False
+    if function.__class__ is Host:
+        return function.kind == "harmless"
+    if isinstance(function, types.BuiltinMethodType) and isinstance(
+        function.__self__, list | dict | str
+    ):
+        return function.__name__ in _HARMLESS_METHODS
+    try:
+        return function in HARMLESS
+    except TypeError:
+        return False
