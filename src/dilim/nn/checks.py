@@ -5,9 +5,11 @@ from __future__ import annotations
 from operator import index
 from typing import Any
 
+from dilim import dtypes
 from dilim.errors import DtypeError, ShapeError
 from dilim.nn.module import Module
 from dilim.tensors.dispatch import has_numbers
+from dilim.tensors.elementwise import where
 from dilim.tensors.tensor import Tensor
 
 
@@ -63,14 +65,19 @@ def check_input(layer: Module, x: Any, weight: Tensor) -> None:
     )
 
 
-def check_indices(who: str, indices: Any, count: int, meaning: str) -> None:
+def checked_indices(who: str, indices: Tensor, count: int, meaning: str) -> Tensor:
     """Refuse numbers that do not name one of ``count`` things.
+
+    In a graph the numbers are not known yet.
 
     Args:
         who: for the error.
         indices: a tensor of integers, any shape.
         count: how many things there are.
         meaning: what the numbers name, such as "class".
+
+    Returns:
+        Positions that are refused when the graph runs, where they name none of them.
 
     Raises:
         DtypeError: not a tensor of integers.
@@ -82,8 +89,14 @@ def check_indices(who: str, indices: Any, count: int, meaning: str) -> None:
             f"{who}: expected integers, received {indices.dtype.name}; cast with "
             "x.astype(dilim.int64)"
         )
+    if not has_numbers(indices) and indices.dtype in dtypes.SIGNED:
+        positions = indices.astype(dtypes.int64)
+        # a position from -count to -1 would count from the end
+        shifted: Tensor = where(positions < 0, positions - count, positions)
+        return shifted
     if indices.size == 0 or not has_numbers(indices):
-        return
+        return indices
     for number in (int(indices.min()), int(indices.max())):
         if not 0 <= number < count:
             raise IndexError(f"{who}: {number} is not a {meaning} from 0 to {count - 1}")
+    return indices

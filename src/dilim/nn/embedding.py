@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dilim import dtypes
 from dilim.dtypes import DType
-from dilim.nn.checks import check_indices, check_size
+from dilim.nn.checks import check_size, checked_indices
 from dilim.nn.init import Initializer
 from dilim.nn.module import Module
 from dilim.tensors.indexing import take
@@ -53,8 +53,8 @@ class Embedding(Module):
             DtypeError: x does not hold integers.
             IndexError: a number is below 0 or above K - 1.
         """
-        check_indices(self.described, x, self.weight.shape[0], "row")
-        return take(self.weight, x, axis=0)
+        rows = checked_indices(self.described, x, self.weight.shape[0], "row")
+        return take(self.weight, rows, axis=0)
 
     def __repr__(self) -> str:
         return f"Embedding({self.weight.shape[0]} -> {self.weight.shape[1]})"

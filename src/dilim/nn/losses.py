@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from dilim.errors import DtypeError, ShapeError
-from dilim.nn.checks import check_indices, check_tensor
+from dilim.nn.checks import check_tensor, checked_indices
 from dilim.nn.init import known
 from dilim.ops.table import OPERATIONS
 from dilim.shapes import Shape, size_of
@@ -157,7 +157,7 @@ def cross_entropy(prediction: Tensor, target: Tensor, *, reduction: str = "mean"
     name = "cross_entropy"
     check_tensor(name, target)
     if not target.dtype.is_floating:
-        _check_classes(name, prediction, target)
+        target = _checked_classes(name, prediction, target)
         top = r.max(prediction.detach(), axis=-1, keepdims=True)
         shifted = prediction - top
         total = e.log(r.sum(e.exp(shifted), axis=-1, keepdims=True))
@@ -184,7 +184,7 @@ def nll(prediction: Tensor, target: Tensor, *, reduction: str = "mean") -> Tenso
     Raises:
         ShapeError, DtypeError, IndexError: as `cross_entropy`.
     """
-    _check_classes("nll", prediction, target)
+    target = _checked_classes("nll", prediction, target)
     return _reduced("nll", -_chosen(prediction, target).reshape(target.shape), reduction)
 
 
@@ -209,8 +209,8 @@ def _check(name: str, prediction: Tensor, target: Tensor) -> None:
         raise _shapes_differ(name, prediction, target, prediction.shape)
 
 
-def _check_classes(name: str, prediction: Tensor, target: Tensor) -> None:
-    """Refuse anything but floating (..., C) with classes (...) from 0 to C - 1."""
+def _checked_classes(name: str, prediction: Tensor, target: Tensor) -> Tensor:
+    """The classes; refuse anything but floating (..., C) with classes (...) from 0 to C - 1."""
     check_tensor(f"{name}: prediction", prediction)
     if not prediction.dtype.is_floating or not prediction.shape:
         raise DtypeError(
@@ -218,9 +218,10 @@ def _check_classes(name: str, prediction: Tensor, target: Tensor) -> None:
             f"{prediction.shape}"
         )
     count = prediction.shape[-1]
-    check_indices(f"{name}: target", target, count, "class")
+    classes = checked_indices(f"{name}: target", target, count, "class")
     if prediction.shape[:-1] != target.shape:
         raise _shapes_differ(name, prediction, target, prediction.shape[:-1])
+    return classes
 
 
 def _shapes_differ(name: str, prediction: Tensor, target: Tensor, wanted: Shape) -> ShapeError:

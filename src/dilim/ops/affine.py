@@ -20,6 +20,7 @@ Bounds = tuple[int, int]
 Terms = tuple[tuple[Expr, int], ...]
 _ARITHMETIC = frozenset({"add", "subtract", "multiply", "negative", "floor_divide", "remainder"})
 _COMPARISONS = frozenset({"less", "less_equal", "equal"})
+_HALF = 1 << 63
 _TRUTH = {value: Expr("constant", (), bool_, value) for value in (False, True)}
 
 
@@ -218,21 +219,29 @@ class Interner:
         return low, high
 
     def _arithmetic(self, op: str, forms: list[Affine]) -> Expr | None:
+        form = self._combined(op, forms)
+        bounds = None if form is None else self.bounds(form)
+        if form is None or bounds is None or (bounds[0] >= -_HALF and bounds[1] < _HALF):
+            return None if form is None else self.expression(form)
+        # int64 wraps around, so what leaves its range is a constant or no longer affine
+        return None if form.terms else self.constant((form.constant + _HALF) % (2 * _HALF) - _HALF)
+
+    def _combined(self, op: str, forms: list[Affine]) -> Affine | None:
         if op == "negative":
-            return self.expression(_sum([(forms[0], -1)]))
+            return _sum([(forms[0], -1)])
         left, right = forms
         if op in ("add", "subtract"):
-            return self.expression(_sum([(left, 1), (right, 1 if op == "add" else -1)]))
+            return _sum([(left, 1), (right, 1 if op == "add" else -1)])
         if op == "multiply":
             if left.terms and right.terms:
                 return None
             form, factor = (left, right.constant) if left.terms else (right, left.constant)
-            return self.expression(_sum([(form, factor)]))
+            return _sum([(form, factor)])
         if right.terms or right.constant <= 0:
             return None
         if op == "floor_divide":
-            return self.expression(self.quotient(left, right.constant))
-        return self.expression(self._remainder(left, right.constant))
+            return self.quotient(left, right.constant)
+        return self._remainder(left, right.constant)
 
     def _comparison(self, op: str, left: Affine, right: Affine) -> Expr | None:
         bounds = self.bounds(_sum([(left, 1), (right, -1)]))

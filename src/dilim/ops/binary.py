@@ -309,9 +309,9 @@ maximum = _extremum("maximum", "The larger of x and y.", np.maximum, "greater", 
 minimum = _extremum("minimum", "The smaller of x and y.", np.minimum, "less", min)
 copysign = binary(
     "copysign",
-    "|x| with the sign of y.",
-    np.copysign,
-    lambda x, y: prim("copysign", x, y),
+    "|x| with the sign of y; |x| where y is NaN.",
+    lambda x, y: np.copysign(x, np.where(np.isnan(y), y.dtype.type(1), y)),
+    lambda x, y: prim("copysign", x, select(prim("is_nan", y), 1.0, y)),
     (
         lambda b, g, out, x, y: b.multiply(g, b.multiply(b.sign(x), b.copysign(1.0, y))),
         lambda b, g, out, x, y: b.full(shape=y.shape, value=0.0, dtype=y.dtype),

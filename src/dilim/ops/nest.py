@@ -288,7 +288,11 @@ class _Composer:
         if first is None:
             first = self._first[recipe.over] = self._interner.add_axes(recipe.over)
         inner = tuple(self._interner.index(first + axis) for axis in range(len(recipe.over)))
+        checks = len(self._checks)
         body = self._substitute(recipe.body, (*index, *inner), position, None)
+        if 0 in recipe.over and len(self._checks) == checks:
+            nothing = Expr("constant", (), body.dtype, recipe.identity)
+            return self._interner.make(nothing, ())
         reduction = Reduction(
             recipe.over, first, body, recipe.combine, recipe.identity, recipe.order
         )

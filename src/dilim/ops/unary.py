@@ -161,9 +161,9 @@ isfinite = unary(
 )
 signbit = unary(
     "signbit",
-    "True where the sign bit of x is set (also for -0.0).",
-    np.signbit,
-    lambda x: prim("sign_bit", x),
+    "True for negative numbers and -0.0. NaN has no sign: False.",
+    lambda x: np.signbit(x) & (x == x),  # which NaN an operation makes depends on the machine
+    lambda x: prim("sign_bit", x) & prim("equal", x, x),
     formula=lambda x: math.copysign(1, x) < 0,
     infer=to_bool("signbit", FLOATING, "floating"),
 )

@@ -15,6 +15,7 @@ import os
 import random
 import re
 import secrets
+import stat
 import sys
 import time
 import warnings
@@ -137,13 +138,11 @@ class Cache:
         return Contents(len(sizes), sum(sizes))
 
     def clear(self) -> Contents:
-        """Remove all entries; how much there was."""
-        removed = self.contents()
-        for path, _ in self._files():
-            _remove(path)
+        """Remove all entries; how much was removed."""
+        sizes = [status.st_size for path, status in self._files() if _remove(path)]
         for path, _ in self._files(_TEMPORARY):
             _remove(path)
-        return removed
+        return Contents(len(sizes), sum(sizes))
 
     def shrink(self) -> None:
         """Remove what was not used for the longest time, if there is more than the limit."""
@@ -172,7 +171,9 @@ class Cache:
             return
         for path in self.folder.glob(f"[0-9a-f][0-9a-f]/*{suffix}"):
             with contextlib.suppress(OSError):  # another process may have removed it
-                yield path, path.stat()
+                status = path.stat()
+                if stat.S_ISREG(status.st_mode):
+                    yield path, status
 
 
 def _digest(data: bytes, key: str) -> bytes:
@@ -213,9 +214,13 @@ def _replace(path: Path, entry: bytes) -> None:
         raise
 
 
-def _remove(path: Path) -> None:
-    with contextlib.suppress(OSError):
+def _remove(path: Path) -> bool:
+    """Remove a file; whether it was there."""
+    try:
         path.unlink()
+    except OSError:
+        return False
+    return True
 
 
 def cache() -> Cache:

@@ -10,8 +10,8 @@ from typing import Final, Literal, Protocol
 import numpy as np
 
 from dilim.backends.llvm import binding, calls, driver
-from dilim.backends.reference.executor import Host, by_recipe
-from dilim.errors import GraphError, ShapeError
+from dilim.backends.reference.executor import Host, by_recipe, received
+from dilim.errors import GraphError
 from dilim.ir import plan as p
 from dilim.ir.graph import Graph
 from dilim.ir.places import at_place
@@ -271,6 +271,7 @@ def compile_graph(
     """
     if backend == "reference":
         return ReferenceProgram(graph, by_recipe)
+    threads.get_num_threads()  # complains about a wrong DILIM_THREADS, whether one is needed or not
     settings = Settings(numerics, binding.as_target(cpu), poison)
     built = build(graph, settings)
     shared = built.parallel
@@ -295,12 +296,5 @@ def _exchange(activation: Activation, point: Point, host: Host | None) -> None:
     if point.op == SEND:
         host.send(point.channel, [activation.take(*pair) for pair in pairs])
         return
-    values = host.receive(point.channel)
-    for (type, offset), value in zip(pairs, values, strict=True):
-        array = np.asarray(value)
-        if array.shape != type.shape or array.dtype != type.dtype.numpy:
-            raise ShapeError(
-                f"receive {point.channel!r}: expected {type}, received shape {array.shape} "
-                f"and dtype {array.dtype}"
-            )
-        activation.view(type, offset)[...] = array
+    for pair, array in zip(pairs, received(point.channel, point.types, host), strict=True):
+        activation.view(*pair)[...] = array

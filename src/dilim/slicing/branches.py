@@ -17,7 +17,7 @@ from dilim.ir.types import type_of
 from dilim.slicing import numbers
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.numbers import Number
-from dilim.slicing.tracing import Before
+from dilim.slicing.tracing import Before, is_used_up, use_up, without_used_tape
 from dilim.slicing.values import UNBOUND, Choice, Conflict, Host
 from dilim.tensors.cells import Cell, Frame
 from dilim.tensors.control import join
@@ -118,6 +118,7 @@ class _Join:
 
     def finish(self, test: Number, since: int) -> None:
         """Build the node; the state becomes the joined one."""
+        self.test = test
         a, b = self.sides
         slicer = self.slicer
         self._host_names()
@@ -191,7 +192,7 @@ class _Join:
             kind = a.kind if a.kind == b.kind else None
             return lambda _: Host(kind)
         if isinstance(a, Tensor) and isinstance(b, Tensor) and type_of(a) == type_of(b):
-            return self._column(a, b)
+            return self._object(a, b)
         if numbers.is_number(a) and numbers.is_number(b):
             return self._numbers(a, b, what)
         if a.__class__ is tuple and b.__class__ is tuple and len(a) == len(b):
@@ -215,6 +216,8 @@ class _Join:
 
     def _alone(self, side: int, value: Any) -> Made:
         """The value of the one side that comes to its end; the other gives numbers of its type."""
+        if isinstance(value, Tensor) and self._is_outer(value):
+            return lambda _: value
         if isinstance(value, Tensor):
             with self.within(1 - side):
                 zero = False if value.dtype.name == "bool" else 0
@@ -237,8 +240,35 @@ class _Join:
 
     def _column(self, a: Tensor, b: Tensor) -> Made:
         position = len(self.columns)
-        self.columns.append((a, b))
+        plain = []
+        for side, x in enumerate((a, b)):
+            with self.within(side):
+                plain.append(without_used_tape(self.trace, x))
+        self.columns.append((plain[0], plain[1]))
+        if is_used_up(a) or is_used_up(b):
+            return lambda results: use_up(results[position])
         return lambda results: results[position]
+
+    def _object(self, a: Tensor, b: Tensor) -> Made:
+        """A tensor that is one object or another; the host sees which."""
+        outer = [x if self._is_outer(x) else None for x in (a, b)]
+        make = self._column(a, b)
+        if outer == [None, None]:
+            return make
+
+        def made(results: Sequence[Tensor]) -> Tensor:
+            result: Tensor = make(results)
+            self.slicer.join_objects(result, self.test, outer[0], outer[1])
+            return result
+
+        return made
+
+    def _is_outer(self, x: Tensor) -> bool:
+        """Whether a tensor was there before the branch."""
+        if x.device is not self.trace:
+            return True
+        cell = x._data.cell
+        return cell.variable is not None or cell.frame.is_active
 
     def _numbers(self, a: Any, b: Any, what: str) -> Made:
         kind = numbers.kind_of(a)
@@ -287,8 +317,6 @@ class _Join:
     def _grad(self, key: int) -> Made:
         initial = self.slicer.initial_grads[key][1]
         a, b = (side.state.grads.get(key, initial) for side in self.sides)
-        if (a is None) != (b is None) and not (self.sides[0].dead or self.sides[1].dead):
-            raise Unsliceable("a gradient is there on some paths only")
         return self.value(a, b, "a gradient")
 
     def _container(self, key: int) -> Made:

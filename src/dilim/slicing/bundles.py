@@ -9,9 +9,8 @@ import numpy as np
 
 from dilim.ir.types import type_of
 from dilim.slicing import numbers
-from dilim.slicing.errors import OnHost
 from dilim.slicing.numbers import Number
-from dilim.slicing.tracing import SlicerTrace, symbolic
+from dilim.slicing.tracing import SlicerTrace, symbolic, without_used_tape
 from dilim.tensors.tensor import Tensor
 
 
@@ -34,7 +33,7 @@ def flatten(value: Any, flat: list[Tensor], trace: SlicerTrace) -> Any:
     if value.__class__ is tuple:
         return [flatten(x, flat, trace) for x in value]
     if isinstance(value, Tensor):
-        flat.append(symbolic(trace, value))
+        flat.append(symbolic(trace, without_used_tape(trace, value)))
         return type_of(value)
     number = numbers.symbolic(trace, value)
     flat.append(number.tensor)
@@ -70,8 +69,6 @@ def collect(trace: SlicerTrace, shape: Any, value: Any, out: list[Tensor]) -> No
         if not numbers.is_number(value) or numbers.kind_of(value) is not shape:
             raise ChangesType
         number = numbers.symbolic(trace, value)
-        if shape is int and number.bound >= numbers.LARGE and number.base is None:
-            raise OnHost("an int that may grow beyond 64 bits")
         out.append(number.tensor)
         return
     if not isinstance(value, Tensor) or type_of(value) != shape:

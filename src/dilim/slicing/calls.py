@@ -151,8 +151,6 @@ def _library(slicer: Slicer, function: Any, node: ast.Call) -> Compute:
     owner = getattr(function, "__self__", None)
     name = getattr(function, "__name__", "")
     if isinstance(owner, Tensor):
-        if id(owner) in slicer.frozen and name.endswith("_") and not name.startswith("_"):
-            raise OnHost("a write into a view at a position that is not known")
         if name in _READS:
             return lambda: _converted(
                 {"item": None, "__float__": float, "__int__": int}.get(name, bool), owner
@@ -260,6 +258,10 @@ def _pure(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, An
     if function is sum and any(x.__class__ is Number for x in _flat(given)):
         raise OnHost
     result = function(*args, **keywords)
+    if result.__class__ in (enumerate, zip, reversed):
+        slicer.makings[id(result)] = result
+        if slicer.current is not None:
+            slicer.made_by[id(result)] = slicer.current
     return slicer.make(result, None) if result.__class__ in (list, dict) else result
 
 
@@ -268,8 +270,7 @@ def _is_foreign(slicer: Slicer, x: Any) -> bool:
     if x.__class__ in (list, dict):
         if id(x) in slicer.fresh:
             return False
-        if id(x) in slicer.touched:
-            return True
+        slicer.look_into(x)
         path = slicer.entry.path(x)
         slicer.entry.guard(f"len({path}) == {len(x)}")
         pairs = enumerate(x) if x.__class__ is list else x.items()

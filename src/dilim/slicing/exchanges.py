@@ -116,8 +116,9 @@ class Exchanges:
         self._points = [point for point in self._points if point not in taken]
         found: dict[tuple[object, ...], Exchange] = {}
         for point in taken:
-            same = point.action.statements[:1] or [name for name in point.names if name != RESULT]
-            found.setdefault((point.letter, *same), Exchange(point.letter)).add(point)
+            names = [name for name in point.names if name != RESULT]
+            key = (point.letter, *(point.action.statements[:1] or names))
+            found.setdefault(key, Exchange(point.letter)).add(point)
         return list(found.values())
 
     def _is_in(self, point: Point, where: Span) -> bool:
@@ -165,10 +166,14 @@ class Exchanges:
             sides.host_channels += exchange.channels
         return sides
 
-    def state(self, exchange: Exchange, depth: int, pair: Pair) -> None:
-        """Write that the host sees what has changed."""
-        pair.graph.append(Row(f"send({_STATE})", depth, channels=exchange.channels))
-        pair.host.append(Row(f"{_STATE} = receive()", depth, channels=exchange.channels))
+    def end(self, exchange: Exchange, depth: int, pair: Pair) -> None:
+        """Write what the host is given at the end of the graph program, the result left out."""
+        names = [self._source.label(name) for name in exchange.names]
+        names += [_STATE] if exchange.has_state else []
+        if names:
+            text = ", ".join(names)
+            pair.graph.append(Row(f"send({text})", depth, channels=exchange.channels))
+            pair.host.append(Row(f"{text} = receive()", depth, channels=exchange.channels))
 
     def _send(self, exchange: Exchange, sides: Sides, where: Span, depth: int) -> None:
         sent: list[str] = []

@@ -198,8 +198,7 @@ class Expressions(Emitter):
                 node,
             )
 
-        left = self.atom(node.left)
-        compare(left if is_idle(node.comparators[0]) else self.held(left, node.comparators), 0)
+        compare(self.held(self.atom(node.left), node.comparators), 0)
 
     def _NamedExpr(self, node: ast.NamedExpr, target: str | None) -> Atom:
         name = node.target.id

@@ -173,12 +173,20 @@ class Findings:
             action = actions[node.params["channel"]]
             site = _site(self.region.graph, node)
             line = ("", 0) if site is None else (site.file, site.line)
+            source = self.source_at(line)
             if action.code is not None and action.statements:
                 line = action.code.filename, action.statements[0].line
-                of_action = [x for x in self.sources if x.code is action.code]
-                yield Point(action, node, line, of_action[0] if of_action else None, loops)
-            else:
-                yield Point(action, node, line, self.source_at(line), loops)
+                source = next((x for x in self.sources if x.code is action.code), None)
+            elif source is None and action.channel[0] == END:
+                source, line = self.sources[0], self._last_line()
+            yield Point(action, node, line, source, loops)
+
+    def _last_line(self) -> Line:
+        """Where the graph program ends if no statement ends it."""
+        code = self.region.code
+        if self.region.after is not None:
+            return code.filename, code.body[0].line
+        return code.filename, code.lines[1] + len(code.lines[0]) - 1
 
     def _host_lines(self) -> dict[Line, list[str]]:
         notes = self.region.notes

@@ -24,6 +24,7 @@ from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost
 from dilim.slicing.numbers import SMALL, Number
 from dilim.slicing.program import Function, Statement
+from dilim.slicing.tracing import use_up
 from dilim.slicing.values import UNBOUND, Choice, holds_host
 from dilim.slicing.walker import Walker
 from dilim.tensors.cells import Cell, Handle
@@ -125,6 +126,7 @@ class Objects:
         return f"S[{slot}]" if slot is not None else self.entry.constant(value)
 
     is_fresh: Callable[[Any], bool]
+    joined: dict[int, tuple[Number, Tensor | None, Tensor | None]]
 
     def _container(self, value: Any, action: Action) -> str:
         known = f"M.get({id(value)})"
@@ -151,6 +153,20 @@ class Objects:
         if x.device is not self.trace:
             slot = self.entry.slot(x)
             return f"S[{slot}]" if slot is not None else self.entry.constant(x)
+        known = self.joined.get(id(x))
+        if known is not None:
+            return self._either(x, *known, action)
+        return self._made(x, action)
+
+    def _either(
+        self, x: Tensor, flag: Number, yes: Tensor | None, no: Tensor | None, action: Action
+    ) -> str:
+        """Code for a tensor that is one object or another."""
+        made = [self._made(x, action) if y is None else self._tensor(y, action) for y in (yes, no)]
+        return f"({made[0]} if {action.send(flag.tensor)} else {made[1]})"
+
+    def _made(self, x: Tensor, action: Action) -> str:
+        """Code for a tensor that the region makes, or a view."""
         handle: Handle = x._data
         number = self._tensors.get(id(x))
         flag = x.requires_grad
@@ -264,6 +280,7 @@ class Run:
         self.learned: dict[Any, Any] = {}
         self.versions: dict[int, int] = {}
         self.result: Any = None
+        self.code = 0
 
     def reset(self) -> None:
         """Forget what belongs to the last run."""
@@ -306,6 +323,14 @@ class Run:
         """Set an attribute that the program keeps."""
         setattr(owner, name, value)
         self.now[id(owner), name] = owner, value
+
+    def follow(self, frame: dict[str, Any], left: Any) -> None:
+        """Take note of how a statement was left."""
+        self.code = 0
+        if left is not None:
+            kind, value = left
+            self.code = ("return", "break", "continue").index(kind) + 1
+            frame["%result"] = value
 
     def enter(self, frame: dict[str, Any], manager: str, context: Any) -> None:
         """Enter a context for the rest that runs on the host."""
@@ -377,6 +402,10 @@ class Run:
         x._storage.version += 1
         self.versions[number] = x._storage.version
         return x
+
+    def with_gradient(self, x: Tensor) -> Tensor:
+        """Mark a tensor as the result of a tape that is not at hand any more."""
+        return x if x.requires_grad else use_up(x)
 
     def view(self, number: int, base: Tensor, steps: Sequence[Step], flag: bool) -> Tensor:
         """A view of a tensor."""

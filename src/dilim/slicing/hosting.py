@@ -8,10 +8,11 @@ from typing import Any, Final
 from dilim import dtypes
 from dilim.ir.types import Type
 from dilim.slicing import numbers, program, scopes, surprises, what_hosts_do
-from dilim.slicing.errors import OnHost, Unsliceable
+from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.host import Action
 from dilim.slicing.interpreter import Interpreter, Scope
 from dilim.slicing.numbers import Number
+from dilim.slicing.tracing import is_used_up
 from dilim.slicing.values import UNBOUND, Conflict, Host
 from dilim.tensors import control
 from dilim.tensors.tape import mode, no_grad
@@ -37,6 +38,7 @@ class Hosting(Interpreter):
             and not what_hosts_do.is_harmless(self, statement)
         ):
             raise Unsliceable("host code is given a tensor that carries a gradient", statement.line)
+        self._note_touched(statement)
         pending = self._open(scope)
         for name in reads:
             value = scope.env.get(name, UNBOUND)
@@ -66,6 +68,36 @@ class Hosting(Interpreter):
         if isinstance(statement, program.Step) and statement.node.__class__.__name__ == "Raise":
             self.flush()
             self.dead = True
+
+    def _note_touched(self, statement: program.Statement) -> None:
+        """See to it that nothing is believed of containers that the host may change."""
+        for value in what_hosts_do.operands(self, statement):
+            for each in _containers(value):
+                maker = self.made_by.get(id(each))
+                if id(each) in self.fresh or (maker is not None and id(each) in self.makings):
+                    raise Restart(("host", maker))
+                if each.__class__ in (list, dict, set) and what_hosts_do.may_change(
+                    self, statement
+                ):
+                    self.touch(each)
+
+    def touch(self, container: Any) -> None:
+        """The host changes a container that comes from outside."""
+        if id(container) in self.touched:
+            return
+        if id(container) in self.looked_into:
+            raise Restart(("touched", self.entry.path(container)))
+        self.touched[id(container)] = container
+
+    def look_into(self, container: Any) -> None:
+        """The program relies on what a container from outside holds.
+
+        Raises:
+            OnHost: the host changes it.
+        """
+        if id(container) in self.touched:
+            raise OnHost("a container that is changed by the host")
+        self.looked_into[id(container)] = container
 
     def _open(self, scope: Scope) -> _Pending:
         pending = self._pending
@@ -98,12 +130,11 @@ class Hosting(Interpreter):
             f"R.learn({self.entry.constant(key)}, F[{pending.scope.number}].get({key[1]!r}))"
             for key in pending.unknown
         ]
-        pending.action.lines += [
-            *pending.loads(),
-            *written,
-            f"{self.entry.constant(fragment)}(F[{pending.scope.number}])",
-            *learn,
-        ]
+        frame = f"F[{pending.scope.number}]"
+        ran = f"{self.entry.constant(fragment)}({frame})"
+        if any(isinstance(x, program.Unit) and x.exits for x in pending.statements):
+            ran = f"R.follow({frame}, {ran})"
+        pending.action.lines += [*pending.loads(), *written, ran, *learn]
         if not mode.recording:
             pending.action.lines = [
                 f"with {self.entry.constant(no_grad)}():",
@@ -188,7 +219,7 @@ class Hosting(Interpreter):
         value = self.env.get(name, UNBOUND)
         if value is UNBOUND or value.__class__ is Host:
             return
-        if isinstance(value, Tensor) and value._node is not None:
+        if isinstance(value, Tensor) and value._node is not None and not is_used_up(value):
             raise Unsliceable(f"{name} carries a gradient and would be the host's")
         self.env[name] = Host(self.hand_over(self.scope, name, value))
 
@@ -199,14 +230,24 @@ class Hosting(Interpreter):
         action.lines.append(f"F[{target.number}][{as_name!r}] = F[{source.number}][{name!r}]")
         control.send_in(self.trace, action.channel, [])
 
-    def begin_iteration(self, statement: program.For) -> None:
+    def exit_code(self) -> Tensor:
+        """How the last statement on the host was left, as a number of the graph."""
+        self.flush()
+        action = self.action("l")
+        action.lines.append("v[0][()] = R.code")
+        return control.receive_in(self.trace, action.channel, Type((), dtypes.int64))
+
+    def begin_iteration(self, statement: program.For, items: Any) -> None:
         """Make the iterator of a loop over an iterable of the host."""
         self.flush()
         action = self.action("i")
         frame = f"F[{self.scope.number}]"
-        items = statement.items.id  # type: ignore[union-attr]
-        action.lines.append(f"{frame}[{statement.iterator!r}] = iter({frame}[{items!r}])")
-        control.send_in(self.trace, action.channel, [])
+        if items.__class__ is Host:
+            shown = f"{frame}[{statement.items.id!r}]"  # type: ignore[union-attr]
+        else:
+            shown = self.objects.expression(items, action)
+        action.lines.append(f"{frame}[{statement.iterator!r}] = iter({shown})")
+        control.send_in(self.trace, action.channel, action.sent)
 
     def next_item(self, statement: program.For) -> Number:
         """Bind the target to the next item on the host, if there is one; whether there is."""
@@ -223,6 +264,17 @@ class Hosting(Interpreter):
             action.lines.append(f"R.learn({known}, {frame}.get({statement.target!r}))")
         tensor = control.receive_in(self.trace, action.channel, Type((), dtypes.bool_))
         return Number(tensor, bool)
+
+    def end_of_turn(self, loop: program.While | program.For, truth: Tensor) -> None:
+        """At the end of a turn, go on as plain Python where a bool of the graph does not hold."""
+        path = self.scope.path
+        path += ["body", len(loop.body) - 1]
+        at, self.scope.at = self.scope.at, loop.body[-1]
+        try:
+            surprises.unless(self, truth, "an int has grown beyond 61 bits", again=False)
+        finally:
+            del path[-2:]
+            self.scope.at = at
 
     def validate_turn(self, loop: program.For) -> None:
         """See whether all is as expected at the beginning of a turn."""
@@ -265,10 +317,22 @@ class _Pending:
         return list(self._loads.values())
 
 
+def _containers(value: Any, depth: int = 0) -> list[Any]:
+    """The containers and iterators that a value is, holds, or is a method of."""
+    owner = getattr(value, "__self__", None)
+    if owner is not None and owner.__class__ in (list, dict, set):
+        return [owner]
+    if value.__class__ is tuple and depth < 4:
+        return [each for x in value for each in _containers(x, depth + 1)]
+    if value.__class__ in (list, dict, set, enumerate, zip, reversed):
+        return [value]
+    return []
+
+
 def host_sees_tape(slicer: Hosting, names: Sequence[str]) -> bool:
     """Whether one of these names is a tensor that was recorded on the tape."""
     return any(
-        isinstance(x, Tensor) and x._node is not None
+        isinstance(x, Tensor) and x._node is not None and not is_used_up(x)
         for x in (slicer.env.get(name) for name in names)
     )
 

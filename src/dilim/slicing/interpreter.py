@@ -12,6 +12,7 @@ from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.host import Action, Objects
 from dilim.slicing.liveness import Liveness, liveness_of
+from dilim.slicing.numbers import Number
 from dilim.slicing.report import Notes
 from dilim.slicing.tracing import SlicerTrace, symbolic
 from dilim.tensors.tensor import Tensor
@@ -115,12 +116,15 @@ class Interpreter:
         self.frames = 0
         self.made_by: dict[int, program.Statement] = {}
         self.touched: dict[int, Any] = {}
-        self.frozen: dict[int, Tensor] = {}
+        self.makings: dict[int, Any] = {}
+        self.joined: dict[int, tuple[Number, Tensor | None, Tensor | None]] = {}
+        self.looked_into: dict[int, Any] = {}
         self.peeled: dict[program.Statement, int] = {}
         self.kept: list[Any] = []
         self.dead = False
         self.current: program.Statement | None = None
         self.objects = Objects(trace, entry)
+        self.objects.joined = self.joined
         self.objects.is_fresh = lambda value: id(value) in self.fresh
         self.unknown = 0
         self.refused: list[tuple[str, str, int]] = []
@@ -190,8 +194,27 @@ class Interpreter:
             return tuple(items) if result.__class__ is tuple else self.make(items, None)
         if result.__class__ is dict:
             return self.make({key: self.in_graph(x) for key, x in result.items()}, None)
+        if attributes.is_dilims(type(result)) and not result.__class__.__module__.startswith(
+            ("dilim.dtypes", "dilim.tensors.tape")
+        ):
+            raise OnHost("a function that makes an object of dilim")
         self.kept.append(result)
         return result
+
+    def join_objects(
+        self, x: Tensor, flag: Number, yes: Tensor | None, no: Tensor | None
+    ) -> None:
+        """A tensor of the graph stands for one of two objects.
+
+        Args:
+            x: the tensor.
+            flag: which of them.
+            yes: that where the flag holds; None for one that the region makes.
+            no: that where it does not.
+        """
+        self.joined[id(x)] = flag, yes, no
+        self.kept.append(x)
+        self.trace.frozen.add(x._data.cell)
 
     def new_frame(self) -> int:
         """The number of another frame on the host."""

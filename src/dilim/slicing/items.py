@@ -45,8 +45,7 @@ def read(slicer: Slicer, step: program.Step, node: ast.Subscript) -> Callable[[]
     if owner.__class__ in (tuple, str, bytes, range) or id(owner) in slicer.fresh:
         return lambda: owner[index]
     if owner.__class__ in (list, dict) and index.__class__ in PLAIN:
-        if id(owner) in slicer.touched:
-            raise OnHost
+        slicer.look_into(owner)
         value = owner[index]
         return lambda: slicer.outside(value, f"{slicer.entry.path(owner)}[{index!r}]")
     raise OnHost(f"an item of {type(owner).__name__}")
@@ -57,7 +56,7 @@ def _tensor_item(slicer: Slicer, step: program.Step, x: Tensor, index: Any) -> A
     if not is_dynamic:
         return x[position]
     result = _if_in_range(slicer, step, x, index, lambda: x[position])
-    slicer.frozen[id(result)] = result  # eagerly a view; here a copy, which nobody may write
+    slicer.trace.frozen.add(result._data.cell)  # eagerly a view; here a copy, which nobody may write
     return result
 
 
@@ -78,9 +77,16 @@ def _if_in_range(
         fits = inside if fits is None else fits & inside
     if fits is None:
         return compute()
+    return checked(slicer, step, fits, compute)
+
+
+def checked(
+    slicer: Slicer, step: program.Step, holds: Tensor, compute: Callable[[], Any]
+) -> Any:
+    """What a function gives where a bool of the graph holds; elsewhere the host raises."""
     env = slicer.env
     slicer.branch(
-        Number(fits, bool),
+        Number(holds, bool),
         lambda: env.__setitem__(_FOUND, compute()),
         lambda: slicer.raise_on_host(step),
     )
@@ -114,8 +120,6 @@ def write(
         raise OnHost
     index = index_of(slicer, target.slice)
     if isinstance(owner, Tensor):
-        if id(owner) in slicer.frozen:
-            raise OnHost("a write into a view at a position that is not known")
         position, is_dynamic = _position(index)
         replace = functools.partial(operator.setitem, owner, position)
         if is_dynamic:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing import numbers, program, surprises
-from dilim.slicing.errors import Unsliceable
+from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.numbers import Number
 from dilim.slicing.turns import GO, Peel, Turns, written
 from dilim.slicing.values import Host, Range
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 FLAT: Final = 8
 """Ranges of at most so many turns are laid out flat."""
+MOST_INSTEAD: Final = 128
+"""Most turns that are laid out flat where the loop cannot be one of the graph."""
 MOST_FLAT: Final = 1000
 """Most turns that are laid out flat at all."""
 _ENDLESS: Final = 1 << 62
@@ -68,12 +70,13 @@ def _for(slicer: Slicer, statement: program.For) -> None:
     if items.__class__ is Range:
         _counted(slicer, statement, items)
     elif items.__class__ is Host:
-        _hosted(slicer, statement)
+        _hosted(slicer, statement, items)
     elif isinstance(items, Tensor):
         _flat(slicer, statement, (items[k] for k in range(len(items))))
     elif items.__class__ is tuple or id(items) in slicer.fresh or _is_iterator(items):
         _flat(slicer, statement, items)
     elif items.__class__ in (list, dict) and id(items) not in slicer.touched:
+        slicer.look_into(items)
         path = slicer.entry.path(items)
         slicer.entry.guard(f"len({path}) == {len(items)}")
         if items.__class__ is dict:
@@ -86,7 +89,7 @@ def _for(slicer: Slicer, statement: program.For) -> None:
                 (slicer.outside(x, f"{path}[{k}]") for k, x in enumerate(list(items))),
             )
     else:
-        raise Unsliceable(f"a loop over an object of {type(items).__name__}", statement.line)
+        _hosted(slicer, statement, items)
 
 
 def _is_iterator(items: Any) -> bool:
@@ -166,37 +169,48 @@ def _counted(slicer: Slicer, statement: program.For, items: Range) -> None:
         if x.__class__ is Number and x.origin is not None
     ]
 
-    def rest() -> Range:
-        start = (
-            items.start + items.step
-            if items.start.__class__ is int
-            else numbers.binary(operator.add, items.start, items.step)
-        )
-        return Range(start, items.stop, items.step)
+    state = slicer.save()
+    try:
+        turns.run(count if known else count.tensor, sure=known)
+        return
+    except Peel as peel:
+        if slicer.peeled.get(statement, 0) == 0:
+            _peel_counted(slicer, statement, items, None if known else count)
+            return
+        reason = peel.reason
+    except (Unsliceable, OnHost) as refusal:
+        reason = refusal.reason
+    slicer.restore(state)
+    if known and count <= MOST_INSTEAD:
+        _flat(slicer, statement, range(items.start, items.stop, items.step))
+    elif turns.origins:
+        raise Restart(turns.origins[0])
+    else:
+        raise Unsliceable(reason, statement.line)
+
+
+def _peel_counted(
+    slicer: Slicer, statement: program.For, items: Range, count: Number | None
+) -> None:
+    """Take the first turn out of a loop over a range."""
+    following = Range(
+        numbers.added(items.start, items.step), items.stop, items.step
+    )
+    slicer.peeled[statement] = slicer.peeled.get(statement, 0) + 1
+
+    def once() -> None:
+        slicer.env[statement.target] = items.start
+        slicer.scope.iterators[statement.iterator] = following
+        _peeled(slicer, statement, lambda: _counted(slicer, statement, following))
 
     try:
-        if known:
-            turns.run(count, sure=True)
+        if count is None:
+            once()
         else:
-            turns.run(count.tensor, sure=False)
-    except Peel as peel:
-        if turns.slicer.peeled.get(statement, 0) > 1:
-            raise Unsliceable(peel.reason, statement.line) from None
-        slicer.peeled[statement] = slicer.peeled.get(statement, 0) + 1
-        try:
-            first = items.start
-
-            def once() -> None:
-                slicer.env[statement.target] = first
-                slicer.scope.iterators[statement.iterator] = rest()
-                _peeled(slicer, statement, lambda: _counted(slicer, statement, rest()))
-
-            if known:
-                once()
-            else:
-                slicer.branch(numbers.binary(operator.gt, count, 0), once, lambda: None, statement)
-        finally:
-            slicer.peeled[statement] -= 1
+            more = numbers.binary(operator.gt, count, 0)
+            slicer.branch(more, once, lambda: None, statement)
+    finally:
+        slicer.peeled[statement] -= 1
 
 
 def _peeled(
@@ -261,9 +275,9 @@ def _while(slicer: Slicer, statement: program.While) -> None:
             slicer.peeled[statement] -= 1
 
 
-def _hosted(slicer: Slicer, statement: program.For) -> None:
+def _hosted(slicer: Slicer, statement: program.For, items: Any) -> None:
     """A loop over an iterable of the host: the host says whether there is another item."""
-    slicer.begin_iteration(statement)
+    slicer.begin_iteration(statement, items)
     kind = slicer.profile.get((statement, statement.target))
 
     def test() -> None:

@@ -146,8 +146,16 @@ _COMPARISONS: Final[dict[Any, Callable[..., Tensor]]] = {
 }
 
 
-def binary(function: Callable[[Any, Any], Any], a: Any, b: Any) -> Number:
+def binary(
+    function: Callable[[Any, Any], Any], a: Any, b: Any, nonzero: bool = False
+) -> Number:
     """An arithmetic operation or comparison of numbers, of which one at least is a `Number`.
+
+    Args:
+        function: from the module `operator`.
+        a: the left operand.
+        b: the right operand.
+        nonzero: whether b is known not to be 0.
 
     Raises:
         OnHost: Python might raise, or need a larger int.
@@ -159,11 +167,13 @@ def binary(function: Callable[[Any, Any], Any], a: Any, b: Any) -> Number:
             return Number(result, bool)
         if function in _ARITHMETIC:
             return _arithmetic(function, a, b, kind)
-        if function is operator.truediv and _is_nonzero(b):
+        if function is operator.truediv and (nonzero or _is_nonzero(b)):
             if kind is int and max(_bound(a), _bound(b)) > _EXACT:
                 raise OnHost("a quotient of large ints")
             return Number(elementwise.divide(*_operands(a, b, float)), float)
-        if function in (operator.floordiv, operator.mod) and _is_nonzero(b) and kind is int:
+        if function in (operator.floordiv, operator.mod) and kind is int and (
+            nonzero or _is_nonzero(b)
+        ):
             op = (
                 elementwise.floor_divide if function is operator.floordiv else elementwise.remainder
             )
@@ -198,9 +208,9 @@ def _arithmetic(function: Any, a: Any, b: Any, kind: type) -> Number:
         return Number(op(*_operands(a, b, float)), float)
     bound = combine(_bound(a), _bound(b))
     counted = _counted(function, a, b)
-    if bound >= 1 << 62 and counted is None:
+    if bound >= 1 << 63 and counted is None:
         raise OnHost("an int that may need more than 64 bits")
-    result = Number(op(*_operands(a, b, int)), int, min(bound, LARGE))
+    result = Number(op(*_operands(a, b, int)), int, bound)
     if counted is not None:
         result.base, result.drift = counted
         result.bound = LARGE
@@ -218,6 +228,13 @@ def _counted(function: Any, a: Any, b: Any) -> tuple[Number, int] | None:
             if drift <= DRIFT:
                 return number.base, drift
     return None
+
+
+def added(a: Any, b: Any) -> Any:
+    """The sum of two numbers, of which none need be a `Number`."""
+    if a.__class__ is Number or b.__class__ is Number:
+        return binary(operator.add, a, b)
+    return a + b
 
 
 def unary(function: Callable[[Any], Any], x: Number) -> Number:

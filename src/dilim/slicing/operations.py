@@ -108,7 +108,8 @@ def _expression(slicer: Slicer, step: program.Step, node: Any) -> Callable[[], A
             return lambda: value
         case ast.BinOp():
             function = _BINARY[type(node.op)]
-            return binary(slicer, function, node.left, node.right)
+            divided = _divided(slicer, step, function, node)
+            return divided or binary(slicer, function, node.left, node.right)
         case ast.UnaryOp():
             return _unary(slicer, _UNARY[type(node.op)], node.operand)
         case ast.Compare():
@@ -146,6 +147,31 @@ def binary(
         first = slicer.receive(left.id, a.kind) if a.__class__ is Host else a
         second = slicer.receive(right.id, b.kind) if b.__class__ is Host else b
         return applied(function, first, second)
+
+    return compute
+
+
+_DIVISIONS: Final = frozenset({operator.truediv, operator.floordiv, operator.mod})
+
+
+def _divided(
+    slicer: Slicer, step: program.Step, function: Callable[[Any, Any], Any], node: Any
+) -> Callable[[], Any] | None:
+    """How to divide by a number of the program: where it is 0, the host raises."""
+    a, b = slicer.atom(node.left), slicer.atom(node.right)
+    if function not in _DIVISIONS or b.__class__ is not Number or not numbers.is_number(a):
+        return None
+    if function is not operator.truediv and float in (numbers.kind_of(a), b.kind):
+        return None
+
+    def compute() -> Any:
+        numbers.binary(function, a, b, nonzero=True)  # refuses what a graph cannot do
+        return items.checked(
+            slicer,
+            step,
+            numbers.truth(b).tensor,
+            lambda: numbers.binary(function, a, b, nonzero=True),
+        )
 
     return compute
 
@@ -201,6 +227,8 @@ def _compare(slicer: Slicer, node: ast.Compare) -> Callable[[], Any]:
             if (a is None or b is None) and Number in (a.__class__, b.__class__):
                 return lambda: function is operator.is_not
             raise OnHost
+        if id(a) in slicer.joined or id(b) in slicer.joined:
+            raise OnHost("which of two objects it is")
         return lambda: function(a, b)
     if isinstance(node.ops[0], ast.In | ast.NotIn):
         if not is_constant(a) or not is_constant(b):

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from dilim.ir.graph import Graph
+from dilim.runtime.cache import cache
 from dilim.slicing import program, surprises
 from dilim.slicing.entry import Entry
 from dilim.slicing.errors import Restart, Unsliceable
@@ -19,7 +20,7 @@ from dilim.slicing.interpreter import Scope
 from dilim.slicing.report import Notes
 from dilim.slicing.slicer import Slicer
 from dilim.slicing.tracebacks import users_view
-from dilim.slicing.tracing import SlicerTrace
+from dilim.slicing.tracing import SlicerTrace, is_used_up
 from dilim.slicing.values import Host, Range
 from dilim.tensors import control
 from dilim.tensors.cells import Cell
@@ -50,6 +51,9 @@ class Region:
         graph: the graph program.
         notes: what is reported.
         gate: from the values of the parameters to what the program needs, or None.
+        narrator: tells what happens in a run; None for nobody.
+        cache_hits: pieces of machine code that were found on disk.
+        cache_misses: pieces that were not.
 
     Raises:
         Unsliceable: the function has to run on the host.
@@ -89,6 +93,8 @@ class Region:
         self._program: Any = None
         self._free: list[Runner] = []
         self._runners: list[Runner] = []
+        self.narrator: Any = None
+        self.cache_hits = self.cache_misses = 0
 
     # --- slicing --------------------------------------------------------------------------
 
@@ -187,7 +193,10 @@ class Region:
             from dilim.runtime.programs import compile_graph  # llvmlite takes time to import
 
             numerics, backend = self._settings
+            kept = cache()
+            hits, misses = kept.hits, kept.misses
             self._program = compile_graph(self.graph, numerics=numerics, backend=backend)  # type: ignore[arg-type]
+            self.cache_hits, self.cache_misses = kept.hits - hits, kept.misses - misses
 
     def run(
         self, found: tuple[Any, Any, Any], values: tuple[Any, ...], frame: dict[str, Any]
@@ -206,6 +215,8 @@ class Region:
             runner = Runner(self, self._program)
             self._runners.append(runner)
         try:
+            if self.narrator is not None:
+                return self.narrator.told(lambda: runner.run(found, values, frame))
             return runner.run(found, values, frame)
         finally:
             self._free.append(runner)
@@ -239,6 +250,8 @@ class Runner:
         self.region = region
         self.host = Run(region.frames, region.after is not None)
         handlers = _handlers(region._source, self.host, region.constants)
+        if region.narrator is not None:
+            handlers = region.narrator.wrapped(handlers)
         self.session = Session(program_, handlers)
         self.inputs = [np.zeros(x.shape, x.dtype.numpy) for x in region.graph.inputs]
         self.written = [cell.is_written for cell in region.cells]
@@ -291,6 +304,8 @@ class Runner:
 
     def _seen_by_user(self, error: Exception) -> Exception:
         """The error with the calls that were laid out flat."""
+        if getattr(error, "site", None) is not None:
+            error.__context__ = None
         entry = error.__traceback__
         while entry is not None:
             code = entry.tb_frame.f_code
@@ -335,7 +350,7 @@ def _finish(slicer: Slicer, value: Any, atom: Any, is_loop: bool) -> None:
     if value.__class__ is Host:
         expression = f"F[{slicer.scope.number}][{atom.id!r}]"
     else:
-        if isinstance(value, Tensor) and value._node is not None:
+        if isinstance(value, Tensor) and value._node is not None and not is_used_up(value):
             raise Unsliceable("the result carries a gradient, which could be asked for outside")
         expression = slicer.objects.expression(value, action)
     returned = f'("return", {expression})' if is_loop else expression

@@ -1,4 +1,4 @@
-"""What the slicer notes for the user while it works: which lines are graph, which are host, and why."""
+"""What the slicer notes for the user: which lines are graph, which are host, and why."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ CODE: Final = "code"
 NOTE: Final = "note"
 FLOW: Final = "flow"
 Kind: TypeAlias = Literal["code", "note", "flow"]
-"""Part of a program; a comment on what the other one does; or ``break`` and the like, which stand in a
-program if the block around them does."""
+"""Part of a program; a comment on what the other one does; or ``break`` and the like, which stand
+in a program if the block around them does."""
 _INDENT: Final = "    "
 
 

@@ -9,7 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from dilim.slicing import faces
 from dilim.slicing.errors import Unsliceable
+from dilim.slicing.explanation import Explanation
+from dilim.slicing.listing import Slices
+from dilim.slicing.narration import Narrator
 from dilim.slicing.program import Function
 from dilim.slicing.region import Region
 from dilim.slicing.running_loops import LoopWatcher
@@ -88,6 +92,7 @@ class Sliced:
         self._refused = 0
         self._profile: dict[Any, Any] = {}
         self._loops: dict[Function, list[Region]] = {}
+        self._shown: Region | None = None
         self.statistics = Statistics()
         try:
             self._code = function_of(function)
@@ -126,6 +131,25 @@ class Sliced:
                     return self._run(new, found, values)
         return self._plainly(values)
 
+    def slices(self, *args: Any, **keywords: Any) -> Slices:
+        """The two programs as readable Python; ``print`` them, or end a notebook cell with them.
+
+        Args:
+            args: example arguments, for which the function is sliced without being run. Without
+                any, the program that runs is shown.
+            keywords: likewise.
+        """
+        return faces.slices_of(self, args, keywords)
+
+    def explain(self, *args: Any, **keywords: Any) -> Explanation:
+        """Which line is on which side, what is handed over and why, and what runs as plain Python.
+
+        Args:
+            args: example arguments; see `slices`.
+            keywords: likewise.
+        """
+        return faces.explanation_of(self, args, keywords)
+
     def _plainly(self, values: tuple[Any, ...]) -> Any:
         """Run the function as it stands; loops that take long are compiled meanwhile."""
         frame = dict(zip(self._code.parameters, values, strict=True))
@@ -163,6 +187,7 @@ class Sliced:
 
     def _run(self, region: Region, found: Any, values: tuple[Any, ...]) -> Any:
         self.statistics.native_calls += 1
+        self._shown = region
         try:
             return region.run(found, values, dict(zip(self._code.parameters, values, strict=True)))
         finally:
@@ -217,6 +242,8 @@ class Sliced:
             if seconds < self._after and not region.is_compiled:
                 self._trial = 2.0 * seconds
                 return None
+            if self._trace:
+                region.narrator = Narrator(region)
             region.prepare()
         except Unsliceable as refusal:
             self._refused += 1

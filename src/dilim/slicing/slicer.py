@@ -29,6 +29,7 @@ from dilim.slicing.numbers import Number
 from dilim.slicing.operators import PLAIN
 from dilim.slicing.values import UNBOUND, Choice, Conflict, Host, may_be_unbound
 from dilim.tensors.sites import standing_at
+from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
 
 
@@ -112,6 +113,8 @@ class Slicer(Hosting):
                     self._with(statement)
                 case program.Unit():
                     self.on_host(statement, statement.reason)
+                    if statement.exits:
+                        self._follow_exit()
 
     def step(self, step: program.Step) -> None:
         """Interpret a statement without control flow."""
@@ -179,6 +182,25 @@ class Slicer(Hosting):
             if value.__class__ is Host:
                 self.move(self.scope, statement.value.id, self.scope, RESULT)  # type: ignore[union-attr]
             self.env[RESULT] = value
+        self.env[RETURNED] = True
+
+    def _follow_exit(self) -> None:
+        """Leave as a statement on the host was left: by return, break, continue, or not at all."""
+        code = self.exit_code()
+        for number, kind in ((2, "break"), (3, "continue")):
+            flag = next((f for f in reversed(self.scope.flags) if f.startswith(f"%{kind}")), None)
+            if flag is not None:
+                with no_grad():
+                    self.env[flag] = Number(code == number, bool)
+        with no_grad():
+            returned = Number(code == 1, bool)
+        self.branch(returned, self._return_from_host, lambda: None)
+
+    def _return_from_host(self) -> None:
+        self.env[RESULT] = Host()
+        if len(self.scopes) == 1:
+            self.finish(Host(), ast.Name(RESULT, ast.Load()))
+            self.dead = True
         self.env[RETURNED] = True
 
     def _with(self, statement: program.With) -> None:
@@ -262,6 +284,8 @@ class Slicer(Hosting):
         """What stands for an object from outside, found at a path."""
         result = self.entry.enter(value, path)
         self.know_leaves(result)
+        if ("touched", path) in self.decisions:
+            self.touched[id(value)] = value
         return result
 
     def know_leaves(self, value: Any) -> None:

@@ -17,6 +17,7 @@ from dilim.slicing import scopes
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.host import Action
 from dilim.slicing.numbers import Number
+from dilim.slicing.tracing import is_used_up
 from dilim.slicing.values import UNBOUND, Conflict, Host, Range
 from dilim.tensors import control
 from dilim.tensors.sites import user_site
@@ -91,7 +92,7 @@ def _is_recorded(value: Any) -> bool:
         return any(map(_is_recorded, value))
     if value.__class__ is dict:
         return any(map(_is_recorded, value.values()))
-    return isinstance(value, Tensor) and value._node is not None
+    return isinstance(value, Tensor) and value._node is not None and not is_used_up(value)
 
 
 def _leave(slicer: Hosting, reason: str, again: bool) -> None:

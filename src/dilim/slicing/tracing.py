@@ -7,8 +7,9 @@ from typing import Any
 
 from dilim.ir.graph import Value
 from dilim.ops.table import OPERATIONS
-from dilim.slicing.errors import Unsliceable
+from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.tensors.cells import Cell, Frame, Handle
+from dilim.tensors.tape import Node
 from dilim.tensors.tensor import Tensor
 from dilim.tensors.tracer import Trace
 
@@ -19,6 +20,7 @@ class SlicerTrace(Trace):
     """A graph whose branches and loops may write memory that was made outside of them.
 
     Attributes:
+        frozen: memory that stands for other memory, so that a write would be lost.
         outer_writes: per open region, memory from outside that it wrote, as it was before.
         grads_at_entry: id of a gradient that was there at entry -> how it is found.
     """
@@ -28,6 +30,7 @@ class SlicerTrace(Trace):
         self.outer_writes: list[Before] = []
         self.grads_at_entry: dict[int, Any] = {}
         self.before_failure: Callable[[], None] = lambda: None
+        self.frozen: set[Cell] = set()
 
     def emit(self, op: str, values: Sequence[Value], params: dict[str, Any]) -> Value:
         """See `Trace.emit`."""
@@ -46,6 +49,8 @@ class SlicerTrace(Trace):
     def write(self, target: Handle, source: Handle) -> None:
         """See `Tracer.write`."""
         cell = target.cell
+        if cell in self.frozen:
+            raise OnHost("a write into memory that may be that of another tensor")
         if cell.variable is not None or cell.frame is self.top or not self.outer_writes:
             super().write(target, source)
             return
@@ -67,6 +72,24 @@ class SlicerTrace(Trace):
         if path is not None and id(x._storage) not in self._cells:
             path(x)
         return super().handle(x)
+
+
+def is_used_up(x: Tensor) -> bool:
+    """Whether a tensor's tape was used up by a backward pass."""
+    return x._node is not None and x._node.inputs is None
+
+
+def without_used_tape(trace: SlicerTrace, x: Tensor) -> Tensor:
+    """The same memory without a tape that was used up, which no branch or loop can carry."""
+    return trace.tensor(trace.handle(x)) if is_used_up(x) else x
+
+
+def use_up(x: Tensor) -> Tensor:
+    """Make a tensor one whose tape was used up."""
+    x._node = Node(OPERATIONS["identity"], (), {}, (), (), x._storage.version)
+    x._node.release()
+    x._requires_grad = True
+    return x
 
 
 def symbolic(trace: Trace, x: Tensor) -> Tensor:

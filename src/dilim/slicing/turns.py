@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.errors import GradientError
-from dilim.slicing import bundles, numbers, program, scopes
+from dilim.slicing import bundles, numbers, program, scopes, surprises
 from dilim.slicing.branches import LoopSignal
 from dilim.slicing.errors import Restart, Unsliceable
 from dilim.slicing.numbers import Number
+from dilim.slicing.tracing import is_used_up, use_up, without_used_tape
 from dilim.slicing.values import UNBOUND, Choice, Conflict, Host
 from dilim.tensors.loops import add_loop
+from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -62,6 +65,26 @@ def exits(block: program.Block) -> set[str]:
     return found
 
 
+def only_changed_in_place(block: program.Block) -> set[str]:
+    """The names that a block binds by augmented assignments only, such as ``x += 1``."""
+    augmented: set[str] = set()
+    bound: set[str] = set()
+    for statement in block:
+        for inner in scopes.inner_blocks(statement):
+            found = set(written(inner))
+            augmented |= only_changed_in_place(inner)
+            bound |= found - only_changed_in_place(inner)
+        if isinstance(statement, program.Step) and isinstance(statement.node, ast.AugAssign):
+            augmented |= set(statement.writes)
+        elif isinstance(statement, program.Step | program.Unit):
+            bound |= set(statement.writes)
+        elif isinstance(statement, program.For):
+            bound.add(statement.target)
+        elif isinstance(statement, program.With) and statement.target is not None:
+            bound.add(statement.target)
+    return augmented - bound
+
+
 @dataclass(eq=False)
 class Turns:
     """A loop node being made.
@@ -86,6 +109,7 @@ class Turns:
     hosted: dict[str, Any] = field(default_factory=dict)
     entered: Any = None
     origins: list[Any] = field(default_factory=list)
+    used_up: set[Place] = field(default_factory=set)
 
     def run(self, limit: Any, sure: bool) -> None:
         """Build the node; the state becomes that after the loop."""
@@ -98,10 +122,14 @@ class Turns:
         self._find_hosted()
         live = slicer.scope.live.head[self.statement] | slicer.scope.names_after(self.statement)
         self.names = [name for name in self.names if name in live or name == GO]
+        in_place = only_changed_in_place(self.statement.body)
         for name in [*self.names, *self._exit_flags()]:
             value = env.get(name, UNBOUND)
+            if isinstance(value, Tensor) and name in in_place:
+                continue  # it stays the same object
             if numbers.is_number(value) or isinstance(value, Tensor) or bundles.is_bundle(value):
                 self.places["name", (depth, name)] = None
+        self._check_start()
         start = slicer.save()
         for _ in range(12):
             try:
@@ -117,6 +145,21 @@ class Turns:
                     raise Restart(self.origins[0]) from None
                 raise Unsliceable(str(error), self.statement.line) from None
         raise Unsliceable("a loop whose values find no common type", self.statement.line)
+
+    def _check_start(self) -> None:
+        """An int that a loop counts on from must leave room."""
+        slicer = self.slicer
+        for kind, key in self.places:
+            value = slicer.env.get(key[1]) if kind == "name" else None
+            if value.__class__ is not Number or value.bound <= numbers.LARGE:  # type: ignore[union-attr]
+                continue
+            number: Any = value
+            if number.kind is not int:
+                continue
+            with no_grad():
+                fits = (number.tensor < numbers.LARGE) & (number.tensor > -numbers.LARGE)
+            surprises.unless(slicer, fits, "an int of more than 61 bits", again=True)
+            slicer.env[key[1]] = Number(number.tensor, int)
 
     def _exit_flags(self) -> list[str]:
         kinds = exits(self.statement.body)
@@ -162,7 +205,16 @@ class Turns:
         }
         given = iter(results)
         for place, shape in zip(places, shapes, strict=True):
-            self._put(place, bundles.unflatten(shape, given), after=True, sure=sure, limit=limit)
+            value = bundles.unflatten(shape, given)
+            if shape is int and self._exit_flags():
+                value.bound = (1 << 63) - 1  # it may have been left before it was looked at
+            if isinstance(value, Tensor) and place[0] != "cell":
+                if place in self.used_up:
+                    use_up(value)
+                if not sure and place not in self.first:
+                    first = self._start_of(place)
+                    slicer.join_objects(value, self._turned(limit), None, first)
+            self._put(place, value, after=True, sure=sure, limit=limit)
         self._after(after, places)
 
     def _start_of(self, place: Place) -> Any:
@@ -196,11 +248,16 @@ class Turns:
             content = slicer.trace.value(value._data)
             slicer.trace.assign(key, content)
 
+    def _turned(self, limit: Any) -> Number:
+        """Whether there was a turn."""
+        if not isinstance(limit, Tensor):
+            return numbers.symbolic(self.slicer.trace, self.entered)
+        with no_grad():
+            return Number(limit > 0, bool)
+
     def _maybe(self, value: Any, limit: Any) -> Any:
         """The value of a name that is unbound if there is no turn."""
-        if isinstance(limit, Tensor):
-            return Choice(Number(limit > 0, bool), value, UNBOUND)
-        return Choice(self.entered, value, UNBOUND)
+        return Choice(self._turned(limit), value, UNBOUND)
 
     def _condition(self, places: list[Place], shapes: list[Any]) -> Callable[..., Tensor] | None:
         """Whether there is another turn, from the carried flags."""
@@ -244,20 +301,25 @@ class Turns:
         given = iter(args)
         heads = {}
         for place, shape in zip(places, shapes, strict=True):
-            heads[place] = bundles.unflatten(shape, given, True)
+            head = heads[place] = bundles.unflatten(shape, given, True)
+            if isinstance(head, Tensor) and place[0] != "cell" and place not in self.first:
+                with no_grad():
+                    later = Number(index > 0, bool)
+                slicer.join_objects(head, later, None, self._start_of(place))
             self._put(place, heads[place])
         for name, kind in self.hosted.items():
             slicer.env[name] = Host(kind)
-        head = slicer.save()
+        at_head = slicer.save()
         self.begin(index)
         stop, skip = slicer.scope.flags[-2:]
         slicer.block(self.statement.body, "body")
         if slicer.dead:
             raise Unsliceable("a loop whose body never comes to its end", self.statement.line)
         slicer.env[skip] = False
+        self._check_growth(places, shapes)
         self._test_again()
         slicer.flush()
-        self._check(head, places)
+        self._check(at_head, places)
         out: list[Tensor] = []
         for place, shape in zip(places, shapes, strict=True):
             self._collect(place, shape, out)
@@ -265,11 +327,36 @@ class Turns:
         return out
 
     def _collect(self, place: Place, shape: Any, out: list[Tensor]) -> None:
+        value = self._now(place)
+        if isinstance(value, Tensor) and is_used_up(value):
+            self.used_up.add(place)
+            value = without_used_tape(self.slicer.trace, value)  # type: ignore[arg-type]
         try:
-            bundles.collect(self.slicer.trace, shape, self._now(place), out)
+            bundles.collect(self.slicer.trace, shape, value, out)
         except bundles.ChangesType:
             name = place[1][1] if place[0] in ("name", "heap") else "a gradient"
             raise Peel(f"{name} changes its type in a loop") from None
+
+    def _check_growth(self, places: list[Place], shapes: list[Any]) -> None:
+        """Where an int may grow beyond what a graph can hold, see whether it has."""
+        slicer = self.slicer
+        small: Any = None
+        for place, shape in zip(places, shapes, strict=True):
+            value = self._now(place)
+            if shape is not int or value.__class__ is not Number:
+                continue
+            if value.bound < numbers.LARGE or value.base is not None:
+                continue
+            with no_grad():
+                fits = (value.tensor < numbers.LARGE) & (value.tensor > -numbers.LARGE)
+                small = fits if small is None else small & fits
+        leaving = slicer.leaving()
+        if leaving is True or small is None:
+            return
+        if leaving is not False:
+            small = small | leaving.tensor
+        if small is not None:
+            slicer.end_of_turn(self.statement, small)
 
     def _own_env(self) -> dict[tuple[int, str], Any]:
         depth = len(self.slicer.scopes) - 1
@@ -317,6 +404,8 @@ class Turns:
                 more.append(place)
             elif before is not UNBOUND and bundles.same(before, now):
                 continue
+            elif bundles.is_carriable(before) and bundles.is_carriable(now):
+                more.append(place)
             elif before.__class__ is Conflict or now.__class__ is Conflict:
                 continue
             elif before is UNBOUND:

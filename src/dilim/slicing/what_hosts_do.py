@@ -6,7 +6,7 @@ import ast
 import types
 from typing import TYPE_CHECKING, Any, Final
 
-from dilim.slicing import program
+from dilim.slicing import program, scopes
 from dilim.slicing.errors import OnHost
 from dilim.slicing.values import Host
 
@@ -88,3 +88,40 @@ def _is_harmless_call(slicer: Hosting, call: ast.Call) -> bool:
         return function in HARMLESS
     except TypeError:
         return False
+
+
+_LOOKING: Final = HARMLESS - {sum, max, min, sorted}
+
+
+def may_change(slicer: Hosting, statement: program.Statement) -> bool:
+    """Whether a statement may change the containers among its operands."""
+    if not isinstance(statement, program.Step):
+        return True
+    node: Any = statement.node
+    match node:
+        case ast.Assign(targets=[ast.Subscript() | ast.Attribute()]) | ast.AugAssign():
+            return True
+        case ast.Delete():
+            return True
+        case ast.Assign(value=ast.Call() as call):
+            try:
+                function = slicer.atom(call.func)  # type: ignore[arg-type]
+                return function not in _LOOKING
+            except (OnHost, TypeError):
+                return True
+    return False
+
+
+def operands(slicer: Hosting, statement: program.Statement) -> list[Any]:
+    """The values of the names that a statement reads, as far as they are known."""
+    found = []
+    names = scopes.reads(statement)
+    atoms: list[Any] = [ast.Name(name, ast.Load()) for name in names]
+    if isinstance(statement, program.Step):
+        atoms += [x for x in ast.walk(statement.node) if isinstance(x, ast.Name)]
+    for atom in atoms:
+        try:
+            found.append(slicer.atom(atom))
+        except OnHost:
+            continue
+    return found

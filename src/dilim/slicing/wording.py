@@ -1,4 +1,4 @@
-"""The text of a user's function, piece by piece: what is said about a program is said in its own words."""
+"""The text of a user's function: what is said about a program is said in its own words."""
 
 from __future__ import annotations
 
@@ -193,24 +193,28 @@ def statements(block: Iterable[Statement]) -> Iterator[Statement]:
             yield from statements(inner)
 
 
-def _parsed(code: Function) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None:
+_FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+def _parsed(code: Function) -> _FunctionNode | None:
     """The syntax of a function, with the places of the user's file."""
     lines, first = code.lines
-    if code.name != "<lambda>":
+    is_lambda = code.name == "<lambda>"
+    if is_lambda:  # its lines need not be whole statements
+        text = "".join(linecache.getlines(code.filename))
+        shift = 0
+    else:
         indented = lines[0][:1].isspace()
         text = ("if 1:\n" if indented else "") + "".join(lines)
-        tree: ast.Module = ast.parse(text)
-        ast.increment_lineno(tree, first - 1 - indented)
-        kinds: tuple[type[ast.AST], ...] = (ast.FunctionDef, ast.AsyncFunctionDef)
-    else:
-        try:
-            tree = ast.parse("".join(linecache.getlines(code.filename)))
-        except SyntaxError:
-            return None
-        kinds = (ast.Lambda,)
+        shift = first - 1 - indented
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:  # the file has changed
+        return None
+    ast.increment_lineno(tree, shift)
     for node in ast.walk(tree):
-        if isinstance(node, kinds):
-            places = [node, *getattr(node, "decorator_list", [])]
-            if min(place.lineno for place in places) == first:  # type: ignore[attr-defined]
-                return node  # type: ignore[return-value]
+        if isinstance(node, _FunctionNode) and isinstance(node, ast.Lambda) == is_lambda:
+            decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+            if min(place.lineno for place in [node, *decorators]) == first:
+                return node
     return None

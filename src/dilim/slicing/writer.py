@@ -1,8 +1,8 @@
 """Writes a function of the user as the two programs that it became.
 
-Each statement of the user is shown on both sides: as it stands where its work is done, and as a comment
-on the other side. Where values are handed over, ``send(...)`` and ``receive()`` stand in the place of
-what is known on the other side only.
+Each statement of the user is shown on both sides: as it stands where its work is done, and as a
+comment on the other side. Where values are handed over, ``send(...)`` and ``receive()`` stand for
+what only the other side knows.
 """
 
 from __future__ import annotations
@@ -52,19 +52,16 @@ class Writer:
         self._is_main = is_main
         self._exchanges = Exchanges(findings, source)
         self._hosted = [span(node) for node in source.outermost(findings.hosted(source))]
+        self._loop = _loop_of(findings) if is_main else None
         self._all = _spans(source, statements(source.code.body))
         self._reached = _spans(source, findings.region.notes.reached.get(source.code, ()))
 
     def listing(self) -> Listing:
         """The function in both programs."""
         code, source = self._source.code, self._source
-        pairs = [Pair([], [Row("start_graph()", 1)])] if self._is_main else []
-        pairs += self._body(source.body, 1)
-        end = Pair()
-        for exchange in self._exchanges.rest():
-            if exchange.has_state:
-                self._exchanges.state(exchange, 1, end)
-        pairs.append(end)
+        pairs = self._body(source.body, 1)
+        if self._is_main and self._loop is None:
+            pairs = [_start(1), *pairs, self._end(1)]
         in_graph, on_host = has_code(graph_of(pairs)), has_code(host_of(pairs))
         fill(pairs, 1)
         head = source.head()
@@ -79,10 +76,19 @@ class Writer:
     def _statement(self, statement: ast.stmt, depth: int) -> list[Pair]:
         where = span(statement)
         text = rewritten(self._source, where)
+        if self._loop == where:
+            pairs = self._compound(statement, depth) or [self._simple(statement, depth)]
+            return [_start(depth), *pairs, self._end(depth)]
+        if self._is_outside(where):
+            return [Pair([], [Row(text, depth)])]
         if not self._is_reached(statement):
             return [Pair([note("not reached", text, depth)], [])]
         if self._is_hosted(where):
             return [self._simple(statement, depth)]
+        return self._compound(statement, depth) or [self._simple(statement, depth)]
+
+    def _compound(self, statement: ast.stmt, depth: int) -> list[Pair]:
+        """Statements of which more is known; nothing for others."""
         match statement:
             case ast.If():
                 return self._if(statement, depth)
@@ -95,8 +101,21 @@ class Writer:
             case ast.Return():
                 return [self._return(statement, depth)]
             case ast.Pass() | ast.Break() | ast.Continue() | ast.Global() | ast.Nonlocal():
+                text = rewritten(self._source, span(statement))
                 return [Pair([Row(text, depth)], [Row(text, depth, FLOW)])]
-        return [self._simple(statement, depth)]
+        return []
+
+    def _end(self, depth: int) -> Pair:
+        """What is handed over at the end of the graph program."""
+        pair = Pair()
+        for exchange in self._exchanges.rest():
+            self._exchanges.end(exchange, depth, pair)
+        return pair
+
+    def _is_outside(self, where: Span) -> bool:
+        """Whether a statement is not in the loop that was compiled, nor around it."""
+        loop = self._loop
+        return loop is not None and not within(where, loop) and not within(loop, where)
 
     def _is_reached(self, statement: ast.stmt) -> bool:
         where = span(statement)
@@ -171,8 +190,7 @@ class Writer:
         ends = self._exchanges.inside(where, END)
         pair = sides.before
         for end in ends:
-            if end.has_state:
-                self._exchanges.state(end, depth, pair)
+            self._exchanges.end(end, depth, pair)
         main = where if statement.value is None else span(statement.value)
         if self._is_hosted(main) or any(end.is_hosted for end in ends):
             pair.graph.append(note("host", plain, depth))
@@ -206,7 +224,7 @@ class Writer:
             else:
                 parts.append(self._else(rest, depth))
                 rest = []
-        return self._joined(sides.before, parts, depth)
+        return self._joined(statement, sides.before, parts, depth)
 
     def _is_elif(self, statement: ast.If) -> bool:
         """Whether it was written as elif, and can be: nothing is sent before it."""
@@ -240,11 +258,14 @@ class Writer:
         pairs = self._body(body, depth + 1)
         return _Part(Row("else:", depth), Row("else:", depth), "else:", pairs)
 
-    def _joined(self, before: Pair, parts: Iterable[_Part], depth: int) -> list[Pair]:
+    def _joined(
+        self, statement: ast.stmt, before: Pair, parts: Sequence[_Part], depth: int
+    ) -> list[Pair]:
         """Blocks under their heads; a comment on the side of the host if it has nothing to do."""
-        parts = list(parts)
+        where = span(statement)
         shown = (
-            has_code(before.host)
+            (self._loop is not None and where != self._loop and within(self._loop, where))
+            or has_code(before.host)
             or any(part.host.channels for part in parts)
             or any(has_code(host_of(part.pairs)) for part in parts)
         )
@@ -268,7 +289,7 @@ class Writer:
                 head.text, head.channels = "while True:", ()
         part.pairs.insert(0, first)
         parts = [part, self._else(statement.orelse, depth)] if statement.orelse else [part]
-        return self._joined(Pair(), parts, depth)
+        return self._joined(statement, Pair(), parts, depth)
 
     def _for(self, statement: ast.For, depth: int) -> list[Pair]:
         source, items = self._source, span(statement.iter)
@@ -297,7 +318,7 @@ class Writer:
             pairs,
         )
         parts = [part, self._else(statement.orelse, depth)] if statement.orelse else [part]
-        return self._joined(sides.before, parts, depth) + after
+        return self._joined(statement, sides.before, parts, depth) + after
 
     def _with(self, statement: ast.With, depth: int) -> list[Pair]:
         items = statement.items
@@ -308,7 +329,19 @@ class Writer:
         part = _Part(
             Row(head, depth), Row(head, depth), head, self._body(statement.body, depth + 1)
         )
-        return self._joined(before, [part], depth)
+        return self._joined(statement, before, [part], depth)
+
+
+def _start(depth: int) -> Pair:
+    return Pair([], [Row("start_graph()", depth)])
+
+
+def _loop_of(findings: Findings) -> Span | None:
+    """Where the loop stands that a region is; None for one that is a function."""
+    if findings.region.after is None:
+        return None
+    node = findings.sources[0].node_of(findings.region.code.body[0])
+    return None if node is None else span(node)
 
 
 def _spans(source: Source, some: Iterable[object]) -> list[Span]:

@@ -125,7 +125,12 @@ def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = Non
     return _finish(_whole_steps(array), device)
 
 
-def _shape(shape: Sizes) -> tuple[int, ...]:
+def as_shape(shape: Sizes) -> tuple[int, ...]:
+    """Sizes as a tuple; one number is a vector's.
+
+    Raises:
+        ShapeError: a size is negative.
+    """
     sizes = (shape,) if not isinstance(shape, Sequence) else tuple(shape)
     result = tuple(index(size) for size in sizes)
     if any(size < 0 for size in result):
@@ -148,7 +153,7 @@ def zeros(
 ) -> Tensor:
     """A tensor of zeros; float32 by default."""
     kind = dtypes.as_dtype(dtype or dtypes.DEFAULT_FLOAT)
-    return _finish(np.zeros(_shape(shape), kind.numpy), device, requires_grad, name)
+    return _finish(np.zeros(as_shape(shape), kind.numpy), device, requires_grad, name)
 
 
 def ones(
@@ -161,7 +166,7 @@ def ones(
 ) -> Tensor:
     """A tensor of ones; float32 by default."""
     kind = dtypes.as_dtype(dtype or dtypes.DEFAULT_FLOAT)
-    return _finish(np.ones(_shape(shape), kind.numpy), device, requires_grad, name)
+    return _finish(np.ones(as_shape(shape), kind.numpy), device, requires_grad, name)
 
 
 def full(
@@ -175,7 +180,7 @@ def full(
 ) -> Tensor:
     """A tensor of one repeated number, in its natural dtype by default."""
     kind = dtypes.as_dtype(dtype or type(fill_value))
-    array = quiet.run(np.full, _shape(shape), fill_value, kind.numpy)
+    array = quiet.run(np.full, as_shape(shape), fill_value, kind.numpy)
     return _finish(array, device, requires_grad, name)
 
 

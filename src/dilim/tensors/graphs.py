@@ -15,12 +15,11 @@ from dilim.ir.graph import Graph as Program
 from dilim.ir.graph import Value
 from dilim.ir.text import to_text
 from dilim.ir.types import Type, type_of
-from dilim.shapes import Shape
 from dilim.tensors import control
 from dilim.tensors.compiled import Compiled
-from dilim.tensors.creation import asarray
+from dilim.tensors.creation import Sizes, as_shape, asarray
 from dilim.tensors.pruning import needed
-from dilim.tensors.symbolic import Traced, finish, trace
+from dilim.tensors.symbolic import Traced, finish, numbered, trace
 from dilim.tensors.tensor import Tensor
 from dilim.tensors.tracer import Trace
 
@@ -51,16 +50,16 @@ class Graph:
     # --- building -----------------------------------------------------------------------
 
     def input(
-        self, shape: Shape, dtype: DType | str = dtypes.float32, *, name: str | None = None
+        self, shape: Sizes, dtype: DType | str = dtypes.float32, *, name: str | None = None
     ) -> Tensor:
         """A tensor whose numbers are given at each run.
 
         Args:
-            shape: sizes, fixed.
+            shape: sizes, fixed; a number for a vector.
             dtype: element type.
             name: for pictures, texts and errors.
         """
-        x = self._trace.input(Type(tuple(shape), dtypes.as_dtype(dtype)), name or "")
+        x = self._trace.input(Type(as_shape(shape), dtypes.as_dtype(dtype)), name or "")
         self._inputs[id(x)] = x, x._data.cell.value
         return x
 
@@ -116,15 +115,15 @@ class Graph:
         """
         control.send_in(self._trace, channel, [asarray(x) for x in values])
 
-    def receive(self, channel: str, shape: Shape, dtype: DType | str = dtypes.float32) -> Tensor:
+    def receive(self, channel: str, shape: Sizes, dtype: DType | str = dtypes.float32) -> Tensor:
         """A value that the host gives when the program comes to this point.
 
         Args:
             channel: a name that the host knows.
-            shape: sizes, fixed.
+            shape: sizes, fixed; a number for a vector.
             dtype: element type.
         """
-        kind = Type(tuple(shape), dtypes.as_dtype(dtype))
+        kind = Type(as_shape(shape), dtypes.as_dtype(dtype))
         return control.receive_in(self._trace, channel, kind)
 
     @classmethod
@@ -164,7 +163,7 @@ class Graph:
     def run(
         self,
         feeds: Mapping[Tensor, Any] | None = None,
-        fetch: Tensor | Sequence[Tensor] | None = None,
+        fetch: Any = None,
         *,
         effects: bool = True,
         host: Any = None,
@@ -173,23 +172,23 @@ class Graph:
 
         Args:
             feeds: for each input that is needed a tensor, an array or numbers.
-            fetch: which tensors to give back: one, several, or None.
+            fetch: which tensors to give back: one, or several in lists, tuples or dicts.
             effects: whether all writes, sends and receives happen too. With False they do only as
                 far as the fetched values depend on what was written.
             host: the other end of channels; see `Compiled.__call__`.
 
         Returns:
-            A new tensor, or a list of them as ``fetch`` is.
+            New tensors in the form of ``fetch``.
 
         Raises:
             GraphError: an input that is needed is missing, or a tensor is no input of this graph.
             ShapeError: an array is of another type than its input.
         """
-        wanted, structure = _listed(fetch)
+        wanted, structure = _listed("run: fetch", fetch)
         traced = self._part(wanted, effects)
         key = (
             traced.graph.outputs,
-            structure is None or isinstance(structure, int),
+            repr(structure),
             len(self._trace.top.builder.nodes),
             effects,
         )
@@ -220,8 +219,8 @@ class Graph:
         Args:
             inputs: the inputs of this graph, in the order of the function's arguments; by default
                 the order in which they were made.
-            outputs: what the function gives: a tensor, or several; for a graph from
-                `from_function` by default what that function gave.
+            outputs: what the function gives: a tensor, or several in lists, tuples or dicts; for
+                a graph from `from_function` by default what that function gave.
             numerics: "strict": the bits of eager execution, on every machine. "fast": a product and
                 the sum that it goes into may be rounded once instead of twice.
             backend: "llvm" for machine code, "reference" for NumPy.
@@ -231,8 +230,8 @@ class Graph:
             The function; see `Compiled.__call__` for its arguments and errors.
 
         Raises:
-            GraphError: an input that is needed is not among the inputs, or there is no such back
-                end or kind of numerics.
+            GraphError: an input that is needed is not among the inputs, or one is there twice, or
+                there is no such back end or kind of numerics.
             ShapeError: the array behind a variable that the program writes has become read-only.
             UnsupportedError: there is no machine code for an operation. It is named, with your
                 line.
@@ -240,12 +239,19 @@ class Graph:
         if outputs is None and self._traced is not None:
             traced = self._traced
         else:
-            wanted, structure = _listed(outputs)
+            wanted, structure = _listed("compile: outputs", outputs)
             traced = replace(self._part(wanted, effects=True), structure=structure)
         if inputs is None:
             order = finish(self._trace, ()).graph.inputs
         else:
             order = tuple(self._input_of(x) for x in inputs)
+            twice = next((x for x in order if order.count(x) > 1), None)
+            if twice is not None:
+                name = f" {twice.name!r}" if twice.name else ""
+                raise GraphError(
+                    f"compile: expected each input once, received input{name} of type {twice.type} "
+                    "twice"
+                )
         return Compiled(
             _with_inputs(traced, order),
             numerics=numerics,
@@ -289,13 +295,11 @@ class Graph:
         return f"<dilim.Graph of {len(builder.nodes)} nodes, {counts}>"
 
 
-def _listed(given: Any) -> tuple[list[Tensor], Any]:
-    """One tensor, several or None: as a list, and the structure of their numbers."""
-    if given is None:
-        return [], None
-    if isinstance(given, (list, tuple)):
-        return list(given), list(range(len(given)))
-    return [given], 0
+def _listed(what: str, given: Any) -> tuple[list[Tensor], Any]:
+    """The tensors of a structure, and the structure of their numbers."""
+    tensors: list[Tensor] = []
+    structure = numbered(given, tensors, f"{what}: expected")
+    return tensors, structure
 
 
 def _with_inputs(traced: Traced, order: tuple[Value, ...]) -> Traced:

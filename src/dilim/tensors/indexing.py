@@ -228,6 +228,7 @@ def _write_advanced(x: Any, key: Any, value: Any) -> None:
     if value.__class__ not in NUMBERS:
         inplace.common_side(x, value)
         value = numpy_of(value)
+    inplace.before_write(x)
     try:
         x._data[_numpy_key(key)] = value
     except ValueError as error:

@@ -51,11 +51,16 @@ def store(x: Any, part: Any, value: Any) -> None:
         tracer.write(tracer.handle(part), tracer.handle(value))
         written(x)
         return
-    if mode.tracer is not None:
-        mode.tracer.before_write(x)
+    before_write(x)
     device = common_side(x, value)
     device.write(part._on(device), value._on(device))
     written(x, device)
+
+
+def before_write(x: Any) -> None:
+    """Tell the graph that is being built, if there is one, of a write that is carried out now."""
+    if mode.tracer is not None:
+        mode.tracer.before_write(x)
 
 
 def common_side(x: Any, value: Any) -> Any:

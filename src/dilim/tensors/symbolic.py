@@ -75,7 +75,7 @@ def trace(
             building.variable(x)
         returned = function(*(building.input(kind) for kind in arguments))
         outputs: list[Any] = []
-        structure = _numbered(returned, outputs)
+        structure = numbered(returned, outputs)
         values = [building.value(building.handle(x)) for x in outputs]
     return finish(building, values, structure)
 
@@ -96,23 +96,28 @@ def finish(building: Trace, outputs: Sequence[Any], structure: Any = None) -> Tr
     return Traced(graph, cells, structure)
 
 
-def _numbered(returned: Any, outputs: list[Any]) -> Any:
-    """The structure with tensors replaced by their numbers in ``outputs``."""
+def numbered(
+    returned: Any, outputs: list[Any], what: str = "trace: expected a function that returns"
+) -> Any:
+    """The structure with tensors replaced by their numbers in ``outputs``.
+
+    Raises:
+        GraphError: something else than a tensor is in it; the message begins with ``what``.
+    """
     if isinstance(returned, Tensor):
         outputs.append(returned)
         return len(outputs) - 1
     if isinstance(returned, dict):
-        return {key: _numbered(item, outputs) for key, item in returned.items()}
+        return {key: numbered(item, outputs, what) for key, item in returned.items()}
     if isinstance(returned, (list, tuple)):
-        items = [_numbered(item, outputs) for item in returned]
+        items = [numbered(item, outputs, what) for item in returned]
         if hasattr(returned, "_fields"):
             return type(returned)(*items)
         return type(returned)(items)
     if returned is None:
         return None
     raise GraphError(
-        f"trace: expected a function that returns tensors, in lists, tuples or dicts, received "
-        f"{type(returned).__name__}"
+        f"{what} tensors, in lists, tuples or dicts, received {type(returned).__name__}"
     )
 
 

@@ -11,10 +11,11 @@ import numpy as np
 
 from dilim import dtypes, shapes
 from dilim.dtypes import DType
-from dilim.errors import DeviceError, DtypeError, GradientError, ShapeError
+from dilim.errors import DeviceError, DtypeError, GradientError, GraphError, ShapeError
 from dilim.runtime.devices import CPU, Device, MirroredStorage, Storage, as_device, quiet
 from dilim.shapes import Shape
 from dilim.tensors import transfer
+from dilim.tensors.dispatch import has_numbers
 from dilim.tensors.interchange import Interchange
 from dilim.tensors.methods import Methods
 from dilim.tensors.operators import Operators
@@ -349,14 +350,20 @@ def _plain(item: Any, typed: list[bool]) -> Any:
         return [_plain(x, typed) for x in item]
     if hasattr(item, "dtype"):
         typed.append(True)
+    if isinstance(item, Tensor) and not has_numbers(item):
+        raise GraphError(
+            "tensor: expected numbers, received tensors of a graph, whose numbers are not known "
+            "while it is being built; use dilim.stack"
+        )
     return item.numpy() if isinstance(item, Tensor) else item
 
 
 def _from_python(data: Any, wanted: Any) -> np.ndarray:
     """A NumPy array of (nested) Python numbers, tensors and arrays; plain floats are float32."""
     typed: list[bool] = []
+    plain = _plain(data, typed)
     try:
-        array = np.asarray(_plain(data, typed))
+        array = np.asarray(plain)
     except ValueError:
         raise ShapeError("tensor: expected rows of equal length, received a ragged one") from None
     if array.dtype.kind not in "biuf":

@@ -212,6 +212,8 @@ def host_edit(x: Tensor) -> Iterator[np.ndarray]:
         yield mirrored_handle(x, storage, CPU)
         storage.written(CPU)
     elif x.device is CPU:
+        if mode.tracer is not None:
+            mode.tracer.before_write(x)
         yield x._data
         storage.version += 1
     else:

@@ -178,8 +178,7 @@ class _ArgReduce:
             return one(start, end, now, left) if left else now
 
         worst = v.literal(_worst(form, self._dtype), self._dtype, lanes)
-        last = math.prod(form.over) - 1  # loses against every equal one
-        best, place = walk(outer, 0, [worst, v.literal(last, where, lanes)])
+        best, place = walk(outer, 0, [worst, _steps(where.itemsize, lanes)])
         self._store(self._first(best, place), 0, 1)
 
     def _first(self, best: str, place: str) -> str:

@@ -296,6 +296,9 @@ class Values:
         else:
             assert self.lanes is not None
             condition = self._as(expr.args[0], lanes) if guard else ""
+            if guard and not guard[1]:
+                # Masked loads of memory that is not mapped give zeros, but take microseconds.
+                address = writer.let(f"select i1 {guard[0]}, ptr {address}, ptr {base}")
             loads = _VectorLoad(writer, expr.dtype, address, base, self.lanes, condition)
             if scattered:
                 name = loads.scattered(step, self._distances(writer, scattered, lanes))

@@ -31,8 +31,11 @@ class Host(Protocol):
     def send(self, channel: str, arrays: Sequence[np.ndarray]) -> None:
         """Take what the graph sends; the arrays are the host's to keep."""
 
-    def receive(self, channel: str) -> Sequence[np.ndarray]:
-        """Give what the graph receives, of the types of its ``receive`` node."""
+    def receive(self, channel: str) -> Sequence[np.ndarray] | np.ndarray:
+        """Give what the graph receives, in a list or tuple; one array may come alone.
+
+        The arrays have the types of the ``receive`` node. They are copied.
+        """
 
 
 def by_reference(op: OpDef, arrays: Sequence[np.ndarray], params: Mapping[str, Any]) -> Any:
@@ -187,9 +190,26 @@ class _Run:
         if node.op == SEND:
             self._host.send(channel, [np.array(x, order="C") for x in operands])
             return []
-        received = [np.array(x, order="C") for x in self._host.receive(channel)]
-        check_arrays(f"received from channel {channel!r}: value", node.results, received)
-        return received
+        return received(channel, [value.type for value in node.results], self._host)
+
+
+def received(channel: str, types: Sequence[Type], host: Host) -> Arrays:
+    """What a host gives at a ``receive`` of values of these types, copied.
+
+    Raises:
+        ShapeError: it gives another number of arrays, or one of another type.
+    """
+    given: Any = host.receive(channel)
+    arrays = [
+        np.array(x, order="C") for x in (given if isinstance(given, (list, tuple)) else [given])
+    ]  # fmt: skip
+    expected = f"receive {channel!r}: expected {', '.join(map(str, types))}, received"
+    if len(arrays) != len(types):
+        raise ShapeError(f"{expected} {len(arrays)} values from the host")
+    for type, array in zip(types, arrays, strict=True):
+        if array.shape != type.shape or array.dtype != type.dtype.numpy:
+            raise ShapeError(f"{expected} shape {array.shape} and dtype {array.dtype}")
+    return arrays
 
 
 def _serve(handler: Handler, node: Node, operands: Arrays) -> Arrays:

@@ -1,0 +1,125 @@
+"""Finds what ``f.slices()`` and ``f.explain()`` are about."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dilim.slicing.errors import Unsliceable
+from dilim.slicing.explanation import Explanation
+from dilim.slicing.findings import Findings
+from dilim.slicing.listing import Slices
+from dilim.slicing.region import Region
+from dilim.slicing.wording import short_path
+
+if TYPE_CHECKING:
+    from dilim.slicing.sliced import Sliced
+
+
+@dataclass(slots=True)
+class _Subject:
+    """What there is to show.
+
+    Attributes:
+        regions: the programs.
+        remarks: sentences on where they come from, or why there are none.
+    """
+
+    regions: list[Region] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+
+def slices_of(
+    sliced: Sliced, arguments: Sequence[Any] = (), keywords: Mapping[str, Any] | None = None
+) -> Slices:
+    """See `Sliced.slices`."""
+    subject = _subject(sliced, arguments, keywords or {})
+    return Slices([Findings(region) for region in subject.regions], " ".join(subject.remarks))
+
+
+def explanation_of(
+    sliced: Sliced, arguments: Sequence[Any] = (), keywords: Mapping[str, Any] | None = None
+) -> Explanation:
+    """See `Sliced.explain`."""
+    subject = _subject(sliced, arguments, keywords or {})
+    found = [Findings(region) for region in subject.regions]
+    return Explanation(_name(sliced), found, sliced.statistics, subject.remarks)
+
+
+def _subject(sliced: Sliced, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> _Subject:
+    if not arguments and not keywords:
+        if sliced._variants:
+            return _of_variants(sliced)
+        if sliced._shown is not None:
+            remark = "The next call slices it anew, with the types of host values seen by then."
+            return _Subject([sliced._shown], [remark])
+        loops = [regions[-1] for regions in sliced._loops.values() if regions]
+        if loops:
+            return _Subject(loops)
+        if _needed(sliced):
+            return _Subject([], [_not_yet(sliced)])
+    return _analysed(sliced, arguments, keywords)
+
+
+def _of_variants(sliced: Sliced) -> _Subject:
+    count = len(sliced._variants)
+    remark = f"The newest of {count} programs, which differ in their arguments."
+    return _Subject(sliced._variants[-1:], [remark] if count > 1 else [])
+
+
+def _analysed(sliced: Sliced, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> _Subject:
+    """Slice for example arguments; nothing is run or kept."""
+    if sliced._bind is None:
+        return _Subject([], [_plain(sliced)])
+    if sliced._bound is not None:
+        arguments = (sliced._bound, *arguments)
+    values = sliced._bind(*arguments, **keywords)
+    frame = dict(zip(sliced._code.parameters, values, strict=True))
+    try:
+        region = Region(
+            sliced._code,
+            sliced._function,
+            frame,
+            dict(sliced._profile),
+            numerics=sliced._settings["numerics"],
+            backend=sliced._settings["backend"],
+        )
+    except Unsliceable as refusal:
+        place = f"{short_path(sliced._code.filename)}:{refusal.line}"
+        return _Subject([], [f"{_name(sliced)} runs as plain Python: {refusal.reason} ({place})."])
+    return _Subject([region], ["Sliced for these arguments, and not run."])
+
+
+def _needed(sliced: Sliced) -> list[str]:
+    """The parameters without a default."""
+    parameters = list(inspect.signature(sliced._function).parameters.values())
+    if sliced._bound is not None:
+        parameters = parameters[1:]
+    free = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [
+        parameter.name
+        for parameter in parameters
+        if parameter.default is inspect.Parameter.empty and parameter.kind not in free
+    ]
+
+
+def _not_yet(sliced: Sliced) -> str:
+    if sliced.statistics.fallbacks:
+        return _plain(sliced)
+    called = "was not called yet" if not sliced.statistics.calls else "ran as plain Python so far"
+    return (
+        f"{_name(sliced)} {called}, so its arguments are not known. Call it until it is compiled "
+        f"(compile_after=0: at once), or give example arguments: {', '.join(_needed(sliced))}."
+    )
+
+
+def _name(sliced: Sliced) -> str:
+    name: str = sliced._function.__name__
+    return name
+
+
+def _plain(sliced: Sliced) -> str:
+    reason, file, line = sliced.statistics.fallbacks[-1]
+    return f"{_name(sliced)} runs as plain Python: {reason} ({short_path(file)}:{line})."
