@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from dilim._version import __version__
-from dilim.cli import cache, grad, operations, show, train
+from dilim.cli import cache, grad, operations, show, slices, train
 from dilim.cli.messages import CommandError
 from dilim.errors import DilimError
 
@@ -105,4 +105,5 @@ application.command(
     "grad", rich_help_panel=_LEARNING, context_settings={"ignore_unknown_options": True}
 )(grad.grad)
 application.command("ops", rich_help_panel=_LEARNING)(operations.ops)
+application.command("slices", rich_help_panel=_LEARNING)(slices.slices)
 application.command("cache", rich_help_panel=_LEARNING)(cache.cache)

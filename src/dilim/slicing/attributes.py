@@ -38,6 +38,8 @@ def read(slicer: Slicer, node: ast.Attribute) -> Callable[[], Any]:
         return _of_tensor(slicer, owner, name)
     if kind in _PLAIN_TYPES:
         return lambda: getattr(owner, name)
+    if ("host attribute", (kind.__qualname__, name)) in slicer.decisions:
+        raise OnHost("an attribute that host code changes")
     found = slicer.heap.get((id(owner), name), UNBOUND)
     if found is not UNBOUND:
         if holds_host(found):
@@ -151,6 +153,8 @@ def assign(slicer: Slicer, target: ast.Attribute, value: Any) -> Callable[[], No
         and not isinstance(owner, type | types.ModuleType)
         and not is_dilims(kind)
     )
+    if ("host attribute", (kind.__qualname__, name)) in slicer.decisions:
+        raise OnHost("an attribute that host code changes")
     if not plain:
         raise OnHost("an object that sets attributes in a way of its own")
     if holds_host(value):

@@ -31,8 +31,9 @@ class Comprehensions(Expressions):
     def _turn(self, node: ast.ListComp, level: int, items: Atom, result: str) -> None:
         """Emits the loop of one ``for`` of a comprehension, with what is in it."""
         generator = node.generators[level]
-        simple = isinstance(generator.target, ast.Name)
-        name = self.renames[generator.target.id] if simple else self.new("item")
+        target = generator.target
+        simple = isinstance(target, ast.Name)
+        name = self.renames[target.id] if isinstance(target, ast.Name) else self.new("item")
         tests = iter(generator.ifs)
 
         def rest() -> None:
@@ -49,7 +50,7 @@ class Comprehensions(Expressions):
         with self.into() as body:
             self.bound = None if at is None else set(at)
             if not simple:
-                self.store(generator.target, load(name, generator.target))
+                self.store(target, load(name, target))
             rest()
         self.bound = at
         iterator = self.new("iter")
@@ -83,8 +84,8 @@ class Comprehensions(Expressions):
     def _is_plain(self, node: ast.ListComp) -> bool:
         """Whether a list comprehension does the same as a loop in this function.
 
-        Not if an inner function keeps its variables, if a name in it may be unbound (the message of the error differs), or if
-        it uses one of its variables too early.
+        Not if an inner function keeps its variables, if a name in it may be unbound (the message of
+        the error differs), or if it uses one of its variables too early.
         """
         uses = Uses(inner_parts(node))
         own = comprehension_variables(node)

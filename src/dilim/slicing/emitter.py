@@ -26,7 +26,7 @@ class Emitter:
         block: where statements go.
         bound: names that are bound for sure at this point; None where no run can come.
         renames: new names of the variables of comprehensions around this point.
-        captures: statements that make inner functions, and the local names that those may read later.
+        captures: statements that make inner functions, and the local names that these may read.
     """
 
     def __init__(self, function: Function, global_names: dict[str, Any]) -> None:
@@ -46,9 +46,11 @@ class Emitter:
         return self.made[-1]
 
     def is_local(self, name: str) -> bool:
+        """Whether a name is a variable of the function."""
         return name in self.function.locals or name.startswith("%")
 
     def is_bound(self, name: str) -> bool:
+        """Whether a variable is bound for sure at this point."""
         return name.startswith("%") or self.bound is None or name in self.bound
 
     @contextmanager
@@ -61,6 +63,7 @@ class Emitter:
             self.block = outer
 
     def emit(self, statement: Statement) -> None:
+        """Adds a statement to the current block."""
         if self.bound is not None:  # else it can never be reached
             self.block.append(statement)
 
@@ -70,7 +73,7 @@ class Emitter:
         Args:
             node: the statement.
             at: where it stands in the user's file.
-            harmless: whether an inner function that it makes is done with before anything else runs.
+            harmless: whether inner functions that it makes are done with before anything else runs.
         """
         located(node, at)
         uses = Uses([node])
@@ -91,7 +94,10 @@ class Emitter:
 
     def unit(self, node: ast.stmt, reason: str, *, exits: bool = False) -> None:
         """Emits a statement that the host runs as it stands."""
-        uses = Uses([node])
+        for part in ast.walk(node):
+            if isinstance(part, ast.Call):
+                self.note_consumer(part)
+        uses = Uses([node], self.harmless)
         reads, writes = self._local(uses.reads), self._local(uses.writes)
         unit = Unit(node, reads, writes, exits, reason, node.lineno)
         self._note_captures(unit, uses)

@@ -68,6 +68,7 @@ class Entry:
         self._kept: list[Any] = []
         self._arguments = {name: f"a{position}" for position, name in enumerate(names)}
         self._memory: dict[Cell, str] = {}
+        self._holders: dict[Cell, _Memory] = {}
         self._distinct: dict[str, None] = {}
 
     # --- paths ----------------------------------------------------------------------------
@@ -206,9 +207,10 @@ class Entry:
         path = self._memory.get(cell)
         if path is not None:
             return path
-        storage: Storage | None = cell.storage
-        holder = cell.array if storage is None else _Memory(cell.array, storage)
-        return self.constant(holder)
+        if cell not in self._holders:
+            storage = cell.storage or Storage(CPU, cell.array)
+            self._holders[cell] = _Memory(cell.array, storage)
+        return self.constant(self._holders[cell])
 
     # --- the gate -------------------------------------------------------------------------
 

@@ -207,14 +207,18 @@ class Exchanges:
     def _receive(self, exchange: Exchange, sides: Sides, where: Span, depth: int) -> None:
         name = exchange.names[0]
         maker = self._source.maker(name)
+        row = Row("", depth, channels=exchange.channels)
         if maker is not None and within(span(maker), where) and self._source.is_exact(maker):
             text = rewritten(self._source, span(maker), sides.host_parts)
             sides.graph_parts[span(maker)] = "receive()"
             sides.graph_channels += exchange.channels
+            if any(within(part, span(maker)) for part in sides.host_parts):
+                row.channels += sides.host_channels
         else:
             text = self._source.label(name)
             given = text if text.isidentifier() else "value"
             sides.before.graph.append(
                 Row(f"{given} = receive()", depth, channels=exchange.channels)
             )
-        sides.before.host.append(Row(f"send({text})", depth, channels=exchange.channels))
+        row.text = f"send({text})"
+        sides.before.host.append(row)

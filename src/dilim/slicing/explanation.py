@@ -39,7 +39,7 @@ class Transfer:
         types: their shapes and dtypes.
         bytes: their size.
         in_loop: whether it is in a loop.
-        runs: how often it happened so far.
+        runs: how often it happened so far; None if the programs were not run.
         points: in how many places; a loop that is laid out flat has one for each turn.
         reason: why it is needed.
     """
@@ -51,7 +51,7 @@ class Transfer:
     types: tuple[str, ...]
     bytes: int
     in_loop: bool
-    runs: int
+    runs: int | None
     points: int
     reason: str
 
@@ -95,7 +95,7 @@ class Explanation:
         parts += ["\n".join(self._source(source)) for source in self._sources()]
         for title, lines in (
             ("Handed over", self._handed_over()),
-            ("On the host", [_at(*reason) for reason in self.reasons]),
+            ("On the host", self._with_places(self.reasons)),
             ("Plain Python", self._plain()),
             ("Counts", self._counts()),
         ):
@@ -131,34 +131,40 @@ class Explanation:
             mark = self.marks.get((source.code.filename, number), "")
             yield f"  {mark:<5}  {number:>{width}} | {line.rstrip()}".rstrip()
 
+    def _place(self, file: str, line: int) -> str:
+        """A line; with its file if that is another one."""
+        own = self._found[0].region.code.filename if self._found else ""
+        return f"line {line}" if file == own else f"{short_path(file)}:{line}"
+
+    def _with_places(self, reasons: Sequence[tuple[str, int, str]]) -> list[str]:
+        return [f"{self._place(file, line)}  {reason}" for file, line, reason in reasons]
+
     # --- tables -----------------------------------------------------------------------------
 
     def _handed_over(self) -> list[str]:
         lines = []
         for transfer in self.transfers:
             side = "host" if transfer.to_host else "graph"
-            loop = ", in a loop" if transfer.in_loop else ""
-            places = f", in {transfer.points} places" if transfer.points > 1 else ""
+            place = self._place(transfer.file, transfer.line)
+            facts = [_types(transfer.types), _count(transfer.bytes, "byte")]
+            facts += ["in a loop"] if transfer.in_loop else []
+            facts += [f"in {transfer.points} places"] if transfer.points > 1 else []
+            facts += [] if transfer.runs is None else [f"ran {_times(transfer.runs)}"]
             lines += [
-                f"{short_path(transfer.file)}:{transfer.line}  to the {side}: "
-                f"{', '.join(transfer.values)}",
-                f"    {_types(transfer.types)}, {_count(transfer.bytes, 'byte')}{loop}{places}, "
-                f"{_times(transfer.runs)}",
+                f"{place}  to the {side}: {', '.join(transfer.values)}",
+                f"    {', '.join(facts)}",
                 f"    because {transfer.reason}",
             ]
-        checks = [x for f in self._found for x in f.points if x.letter == CHECK]
+        checks = sum(findings.count(CHECK) for findings in self._found)
         if checks:
-            runs = sum(
-                f.runs().get(x.channel, 0) for f in self._found for x in f.points if x in checks
-            )
             lines.append(
-                f"After host code that might change something, {_times(runs)}: "
-                "whether the graph program may go on, 1 byte"
+                "Also 1 byte to the graph after host code that might change something: whether it "
+                f"may go on, ran {_times(checks)}"
             )
         return lines
 
     def _plain(self) -> list[str]:
-        lines = [_at(*fallback) for fallback in self.fallbacks]
+        lines = self._with_places(self.fallbacks)
         left = Counter(reason for findings in self._found for reason in findings.region.left)
         return lines + [
             f"the rest of a run, {_times(count)}: {reason}" for reason, count in left.items()
@@ -172,10 +178,11 @@ class Explanation:
             f"; {hits} of {_count(pieces, 'piece')} of code found in the cache" if pieces else ""
         )
         made = _count(numbers.variants, "program")
-        return [
-            f"{_count(numbers.calls, 'call')}, {_count(numbers.native_calls, 'native run')}",
-            f"{made} made, sliced and compiled in {numbers.compile_seconds:.3g} s{cached}",
-        ]
+        lines = [f"{_count(numbers.calls, 'call')}, {_count(numbers.native_calls, 'native run')}"]
+        if numbers.compile_seconds:
+            seconds = f"sliced and compiled in {numbers.compile_seconds:.3g} s"
+            lines.append(f"{made} made, {seconds}{cached}")
+        return lines
 
 
 # --- what it is made from -------------------------------------------------------------------
@@ -195,25 +202,29 @@ def _transfers(findings: Findings) -> list[Transfer]:
     for point in findings.points:
         if point.letter in (CHECK, LEAVE) or not point.types:
             continue
-        values, types = tuple(point.labels()), tuple(map(str, point.types))
-        reason = _reason(point)
-        key = (point.line, point.is_send, values, types, point.loops > 0, reason)
-        transfer = shown.get(key)
-        if transfer is None:
-            transfer = shown[key] = Transfer(
-                *point.line,
-                point.is_send,
-                values,
-                types,
-                point.bytes,
-                point.loops > 0,
-                0,
-                0,
-                reason,
-            )
-        transfer.runs += runs.get(point.channel, 0)
-        transfer.points += 1
+        transfer = _transfer(point, bool(runs))
+        key = (transfer.file, transfer.line, transfer.values, transfer.types, transfer.reason)
+        known = shown.setdefault((*key, transfer.to_host, transfer.in_loop), transfer)
+        known.points += 1
+        if known.runs is not None:
+            known.runs += runs.get(point.channel, 0)
     return list(shown.values())
+
+
+def _transfer(point: Point, was_run: bool) -> Transfer:
+    """A transfer that has not happened yet."""
+    return Transfer(
+        file=point.line[0],
+        line=point.line[1],
+        to_host=point.is_send,
+        values=tuple(point.labels()),
+        types=tuple(map(str, point.types)),
+        bytes=point.bytes,
+        in_loop=point.loops > 0,
+        runs=0 if was_run else None,
+        points=0,
+        reason=_reason(point),
+    )
 
 
 def _reason(point: Point) -> str:
@@ -232,10 +243,6 @@ def _reason(point: Point) -> str:
 # --- words ----------------------------------------------------------------------------------
 
 
-def _at(file: str, line: int, reason: str) -> str:
-    return f"{short_path(file)}:{line}  {reason}"
-
-
 def _types(types: Sequence[str]) -> str:
     if len(types) > _MOST_TYPES:
         return f"{', '.join(types[: _MOST_TYPES - 1])} and {len(types) - _MOST_TYPES + 1} more"
@@ -247,4 +254,4 @@ def _count(number: int, word: str) -> str:
 
 
 def _times(number: int) -> str:
-    return {0: "not yet", 1: "once"}.get(number, f"{number:,} times")
+    return {0: "never", 1: "once"}.get(number, f"{number:,} times")

@@ -1,26 +1,25 @@
 """Expressions to steps on names and constants, in the order in which Python evaluates them.
 
-Differs from a plain list of operations in three ways. A name whose value could change, or that could fail to be
-bound, is copied before anything after it in the same expression runs. Truth is asked of a value as often as the
-compiled code of CPython asks. What is looked into when it is evaluated, not when it is used (a starred operand, a
-formatted value), is looked into at that time.
+Three things take care. A name whose value could change, or that could fail to be bound, is copied
+before anything after it in the same expression runs. Truth is asked of a value as often as the
+compiled code of CPython asks. What is looked into when it is evaluated, not when it is used (a
+starred operand, a formatted value), is looked into at that time.
 """
 
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from dilim.slicing.emitter import Emitter, located
-from dilim.slicing.names import Renamer
+from dilim.slicing.names import renamed
 from dilim.slicing.program import Atom
 
 Operand: TypeAlias = ast.expr | ast.keyword
 """An expression, a Starred, or a keyword (whose name is None for ``**``)."""
 
-_SIGNS: dict[type[ast.unaryop], Callable[..., object]] = {
+_SIGNS: dict[type[ast.unaryop], Callable[[Any], Any]] = {
     ast.USub: lambda value: -value,
     ast.UAdd: lambda value: +value,
     ast.Invert: lambda value: ~value,
@@ -107,7 +106,7 @@ class Expressions(Emitter):
         return self._tested(node, None, None)
 
     def _tested(self, node: ast.expr, needed: bool | None, into: str | None) -> Atom:
-        """Emits a test. Where it comes out as ``needed``, ``into`` holds the value of the expression."""
+        """Emits a test. Where it comes out as ``needed``, ``into`` holds the expression's value."""
         if isinstance(node, ast.BoolOp):
             truth = self.new()
             self._chain(node, needed, into, truth)
@@ -148,10 +147,18 @@ class Expressions(Emitter):
                     self.assign(truth, self._tested(operand, needed, into), operand)
                 return
             test = self._tested(operand, stop, into if needed in (None, stop) and into else None)
-            following = lambda: from_operand(place + 1)  # noqa: E731
-            stopping = lambda: truth and self.assign(truth, ast.Constant(stop), operand)  # noqa: E731
-            sides = (stopping, following) if stop else (following, stopping)
-            self.branch(test, *sides, node)
+
+            def going_on() -> None:
+                from_operand(place + 1)
+
+            def stopping() -> None:
+                if truth is not None:
+                    self.assign(truth, ast.Constant(stop), operand)
+
+            if stop:
+                self.branch(test, stopping, going_on, node)
+            else:
+                self.branch(test, going_on, stopping, node)
 
         from_operand(0)
 
@@ -266,10 +273,10 @@ class Expressions(Emitter):
 
     def _Call(self, node: ast.Call, target: str | None) -> Atom:
         self.note_consumer(node)
+        callee: Any
         callee, *rest = self.operands([node.func, *node.args, *node.keywords])
         arguments = [part for part in rest if isinstance(part, ast.expr)]
         keywords = [part for part in rest if isinstance(part, ast.keyword)]
-        assert isinstance(callee, Atom)
         call = ast.copy_location(ast.Call(callee, arguments, keywords), node)
         starred = any(isinstance(part, ast.Starred) for part in arguments)
         if (
@@ -316,7 +323,7 @@ class Expressions(Emitter):
     # What stays whole
 
     def _whole(self, node: ast.expr, target: str | None) -> Atom:
-        whole: ast.expr = Renamer(self.renames).visit(copy.deepcopy(node))
+        whole = renamed(node, self.renames)
         return self.assign(target or self.new(), whole, node, harmless=node in self.harmless)
 
     def _moved(self, name: str, target: str | None, at: ast.AST) -> Atom:
@@ -341,7 +348,7 @@ def folded(node: ast.expr) -> ast.Constant | None:
                 return None
     if isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Load):
         parts = [folded(part) for part in node.elts]
-        values = tuple(part.value for part in parts if part is not None)
+        values: Any = tuple(part.value for part in parts if part is not None)
         return ast.copy_location(ast.Constant(values), node) if len(values) == len(parts) else None
     return None
 

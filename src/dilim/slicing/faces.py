@@ -52,14 +52,14 @@ def _subject(sliced: Sliced, arguments: Sequence[Any], keywords: Mapping[str, An
     if not arguments and not keywords:
         if sliced._variants:
             return _of_variants(sliced)
-        if sliced._shown is not None:
-            remark = "The next call slices it anew, with the types of host values seen by then."
-            return _Subject([sliced._shown], [remark])
         loops = [regions[-1] for regions in sliced._loops.values() if regions]
         if loops:
             return _Subject(loops)
         if _needed(sliced):
-            return _Subject([], [_not_yet(sliced)])
+            if sliced._shown is None:
+                return _Subject([], [_not_yet(sliced)])
+            remark = "The next call slices it anew, with the types of host values seen by then."
+            return _Subject([sliced._shown], [remark])
     return _analysed(sliced, arguments, keywords)
 
 
@@ -77,10 +77,11 @@ def _analysed(sliced: Sliced, arguments: Sequence[Any], keywords: Mapping[str, A
         arguments = (sliced._bound, *arguments)
     values = sliced._bind(*arguments, **keywords)
     frame = dict(zip(sliced._code.parameters, values, strict=True))
+    function: Any = sliced._function
     try:
         region = Region(
             sliced._code,
-            sliced._function,
+            function,
             frame,
             dict(sliced._profile),
             numerics=sliced._settings["numerics"],

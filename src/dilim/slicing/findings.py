@@ -12,7 +12,7 @@ from dilim.ir.structure import CHANNELS, LOOP, SEND, walk
 from dilim.ir.types import Type
 from dilim.slicing.host import Action
 from dilim.slicing.program import Statement
-from dilim.slicing.report import Line
+from dilim.slicing.report import RAISES, Line
 from dilim.slicing.wording import Source
 
 if TYPE_CHECKING:
@@ -30,6 +30,10 @@ RESULT: Final = "return"
 """The name under which an action has the result of the function."""
 _SHIFTS: Final = frozenset({"full", "astype", "reshape", "expand", "permute", "read"})
 """Operations that bring a value into the form in which it is sent; they compute nothing."""
+# What the code of actions has in it; see `Action`.
+_VALUE: Final = re.compile(r"\bv\[([0-9]+)\]")
+_OBJECT: Final = re.compile(r"\bO\[([0-9]+)\]")
+_MADE: Final = re.compile(r"^R\.\w+\(([0-9]+), v\[([0-9]+)\]\)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,12 +87,12 @@ class Point:
         """Local names, or made ones, whose values are handed over."""
         if not self.is_send:
             return list(self.action.names)
-        return [name for name, code in self.action.names.items() if _sent(code)]
+        return [name for name, code in self.action.names.items() if self._sent(code)]
 
     @property
     def has_state(self) -> bool:
         """Whether it sends values that have no name: contents of tensors, attributes."""
-        named = {k for code in self.action.names.values() for k in _sent(code)}
+        named = {k for code in self.action.names.values() for k in self._sent(code)}
         return self.is_send and len(named) < len(self.node.inputs)
 
     def labels(self) -> list[str]:
@@ -102,10 +106,11 @@ class Point:
         found += ["changed state"] if self.has_state else []
         return list(dict.fromkeys(found))
 
-
-def _sent(code: str) -> list[int]:
-    """The numbers of the sent values in the code of an action."""
-    return [int(number) for number in re.findall(r"\bv\[([0-9]+)\]", code)]
+    def _sent(self, code: str) -> set[str]:
+        """The numbers of the sent values that the code of the action uses."""
+        made = dict(_MADE.findall("\n".join(self.action.prelude)))
+        objects = {made[number] for number in _OBJECT.findall(code) if number in made}
+        return objects | set(_VALUE.findall(code))
 
 
 class Findings:
@@ -114,7 +119,8 @@ class Findings:
     Attributes:
         region: what it is about.
         sources: the functions of the user in it, its own first.
-        points: where the programs meet, in the order of the graph.
+        points: where the programs meet, in the order of the graph; those left out at which the
+            host raises an error that the graph has seen coming.
         graph: lines whose work the graph program does.
         host: lines whose work the host program does, with the reasons.
         calls: lines with a call of a function that has host statements.
@@ -122,6 +128,9 @@ class Findings:
 
     def __init__(self, region: Region) -> None:
         self.region = region
+        self._raising = {
+            line for line, reasons in region.notes.on_host.items() if reasons == [RAISES]
+        }
         codes = [region.code, *(code for code in region.notes.reached if code is not region.code)]
         self.sources = [Source(code) for code in codes]
         self.points = list(self._points(region.graph))
@@ -155,6 +164,11 @@ class Findings:
         """How often the program came to the point of each channel."""
         return self.region.served()
 
+    def count(self, letter: str) -> int:
+        """How often the program came to points for one purpose."""
+        runs = self.runs()
+        return sum(runs.get(p.channel, 0) for p in self.points if p.letter == letter)
+
     def hosted(self, source: Source) -> list[Statement]:
         """The statements of a function that the host runs."""
         found: dict[Statement, None] = {}
@@ -176,6 +190,8 @@ class Findings:
             source = self.source_at(line)
             if action.code is not None and action.statements:
                 line = action.code.filename, action.statements[0].line
+                if line in self._raising:
+                    continue
                 source = next((x for x in self.sources if x.code is action.code), None)
             elif source is None and action.channel[0] == END:
                 source, line = self.sources[0], self._last_line()

@@ -19,7 +19,7 @@ from dilim.slicing.names import Uses
 from dilim.slicing.program import Atom, For, Function, Statement, Step, Unit, With
 from dilim.slicing.rendering import FRAME, KEEP, OBSERVE, UNBOUND, Renderer
 from dilim.slicing.scopes import inner_blocks
-from dilim.slicing.templates import written
+from dilim.slicing.templates import definition, written
 
 Left: TypeAlias = tuple[str, Any]
 """How a piece was left: "return" and the value, or "break" or "continue" and None."""
@@ -70,7 +70,7 @@ class Fragments:
     ) -> None:
         self._function = function
         self._f = f
-        self._observe = observe
+        self._observe = observe or _ignore
         self._cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
         self._made: dict[Any, Fragment] = {}
 
@@ -131,7 +131,7 @@ class Fragments:
         return self._get("enter", (), (statement,), True, False, False)
 
     def leave(self, statement: With) -> Callable[[dict[str, Any], BaseException | None], bool]:
-        """A function that leaves a context of the frame; it tells whether the error is swallowed."""
+        """A function that leaves a context of the frame, and tells if it swallows the error."""
         left: Any = self._get("leave", (), (statement,), False, False, False)
         return left  # type: ignore[no-any-return]
 
@@ -158,20 +158,21 @@ class Fragments:
 
     def _with_cells(self, compiled: _Code) -> Fragment:
         code = compiled.code
-        helpers = {
-            **_HELPERS,
-            KEEP: partial(_keep, compiled.writes, compiled.deleted),
-            OBSERVE: partial(_show, compiled.observed, self._observe),
-        }
-        cells = [
-            self._cells[name] if name in self._cells else types.CellType(helpers[name])
-            for name in code.co_freevars
-        ]
-        made = types.FunctionType(
-            code, self._f.__globals__, self._function.name, None, tuple(cells)
-        )
+        cells = tuple([self._cell(name, compiled) for name in code.co_freevars])
+        made = types.FunctionType(code, self._f.__globals__, self._function.name, None, cells)
         receiver = compiled.receiver
         return made if receiver is None else lambda frame: made(frame.get(receiver), frame)
+
+
+    def _cell(self, name: str, compiled: _Code) -> types.CellType:
+        known = self._cells.get(name)
+        if known is not None:
+            return known
+        if name == KEEP:
+            return types.CellType(partial(_keep, compiled.writes, compiled.deleted))
+        if name == OBSERVE:
+            return types.CellType(partial(_show, compiled.observed, self._observe))
+        return types.CellType(_HELPERS[name])
 
 
 def _compile(
@@ -215,10 +216,8 @@ def _code(function: Function, parameters: list[str], body: list[ast.stmt]) -> ty
 def _definition(
     name: str, parameters: Iterable[str], body: list[ast.stmt], line: int
 ) -> ast.FunctionDef:
-    positional = [ast.arg(parameter) for parameter in parameters]
-    arguments = ast.arguments([], positional, None, [], [], None, [])
-    place = {"lineno": line, "end_lineno": line, "col_offset": 0, "end_col_offset": 0}
-    return ast.FunctionDef(name, arguments, body, [], None, **place)
+    place = ast.Pass(lineno=line, end_lineno=line, col_offset=0, end_col_offset=0)
+    return definition(name, [ast.arg(parameter) for parameter in parameters], body, place)
 
 
 def _code_in(code: types.CodeType) -> types.CodeType:
@@ -284,8 +283,7 @@ def _nodes(statements: Sequence[Statement]) -> Iterator[ast.stmt]:
 def _begin(loop: For, renderer: Renderer) -> list[ast.stmt]:
     renderer.need(loop.items)
     text = f"_frame[{loop.iterator!r}] = _iter(_items)"
-    at = loop.at or loop.items
-    return written(text, at, _frame=FRAME, _iter="%iter", _items=loop.items)
+    return written(text, _place_of_items(loop), _frame=FRAME, _iter="%iter", _items=loop.items)
 
 
 def _turn(loop: For, renderer: Renderer) -> list[ast.stmt]:
@@ -295,10 +293,16 @@ def _turn(loop: For, renderer: Renderer) -> list[ast.stmt]:
         "_target = _item\n"
         "_item = None"
     )
-    at = loop.at or loop.items
     names = {"_item": "%item", "_next": "%next", "_end": "%end", "_target": loop.target}
     names["_keep"] = KEEP
-    return written(text, at, _frame=FRAME, **names)
+    return written(text, _place_of_items(loop), _frame=FRAME, **names)
+
+
+def _place_of_items(loop: For) -> ast.AST:
+    """Where CPython says that an iterator is asked for items."""
+    if sys.version_info >= (3, 13):
+        return loop.items
+    return loop.at or loop.items
 
 
 def _enter(statement: With, renderer: Renderer) -> list[ast.stmt]:
@@ -334,6 +338,10 @@ def _keep(names: tuple[str, ...], deleted: frozenset[str], frame: dict[str, Any]
             frame[name] = variables[name]
         elif name in deleted:
             frame.pop(name, None)
+
+
+def _ignore(step: Step, value: Any) -> None:
+    pass
 
 
 def _show(

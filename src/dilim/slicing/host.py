@@ -42,7 +42,8 @@ class Action:
         channel: its name.
         callers: name, file and line of the calls that the place of the point is in.
         sent: the values of the graph that are sent, in order.
-        lines: Python statements.
+        prelude: Python statements that make objects.
+        lines: Python statements that come after.
         code: the function whose statements it runs.
         statements: the user's statements that it runs.
         names: local names whose values it binds or takes -> the expression for each.
@@ -52,6 +53,7 @@ class Action:
         self.channel = channel
         self.callers = callers
         self.sent: list[Tensor] = []
+        self.prelude: list[str] = []
         self.lines: list[str] = []
         self.code: Function | None = None
         self.statements: list[Statement] = []
@@ -199,9 +201,9 @@ class Objects:
             return f"O[{known[0]}]"
         number = self.fresh() if known is None else known[0]
         self.held[cell] = number, now
-        if known is not None:
-            return f"R.refresh({number}, {action.send(x)})"
-        return f"R.tensor({number}, {action.send(x)})"
+        how = "tensor" if known is None else "refresh"
+        action.prelude.append(f"R.{how}({number}, {action.send(x)})")
+        return f"O[{number}]"
 
     def refresh(self, action: Action) -> list[str]:
         """Code that brings tensors of the host up to date with what the graph wrote into them."""
@@ -244,7 +246,7 @@ def kind_of(value: Any) -> Any:
         return kind
     if kind is Tensor and value.device is CPU and not value.requires_grad:
         return type_of(value)
-    return None
+    return kind.__name__ if kind in (list, dict, str) else None
 
 
 def _rest(code: Any, function: Any, path: Any, frame: dict[str, Any], is_loop: bool) -> Any:
@@ -305,6 +307,14 @@ class Run:
         ) and all(
             getattr(owner, name, None) is value for (_, name), (owner, value) in self.now.items()
         )
+
+    def touched(self) -> list[tuple[str, str]]:
+        """Class and name of the attributes that somebody else has changed."""
+        return [
+            (type(owner).__qualname__, name)
+            for (_, name), (owner, value) in self.now.items()
+            if getattr(owner, name, None) is not value
+        ]
 
     def learn(self, statement: Any, value: Any) -> None:
         """Take note of the type of a value of the host."""

@@ -265,6 +265,10 @@ class Hosting(Interpreter):
         tensor = control.receive_in(self.trace, action.channel, Type((), dtypes.bool_))
         return Number(tensor, bool)
 
+    def drop_pending(self) -> None:
+        """See `Interpreter.drop_pending`."""
+        self._pending = None
+
     def end_of_turn(self, loop: program.While | program.For, truth: Tensor) -> None:
         """At the end of a turn, go on as plain Python where a bool of the graph does not hold."""
         path = self.scope.path

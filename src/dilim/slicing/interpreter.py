@@ -156,11 +156,15 @@ class Interpreter:
             self.dead,
         )
 
+    def drop_pending(self) -> None:
+        """Forget a fragment that was being collected in an attempt that is given up."""
+
     def restore(self, state: State) -> None:
         """Go back to a state."""
         for scope, env in zip(self.scopes, state.envs, strict=True):
             scope.env.clear()
             scope.env.update(env)
+        self.drop_pending()
         self.heap = dict(state.heap)
         for key, leaf in self.leaves.items():
             leaf.grad = state.grads.get(key, self.initial_grads[key][1])

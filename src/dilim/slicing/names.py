@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+import copy
+from collections.abc import Collection, Iterable
 from typing import Any, TypeAlias
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Comprehension: TypeAlias = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
-class Uses(ast.NodeVisitor):
+class Uses:
     """What the visited nodes do with names, in the scope that they stand in.
+
+    Args:
+        nodes: what is visited.
+        harmless: inner functions and generators that are done with before anything else runs.
 
     Attributes:
         reads: names that may be read, in source order, those of inner functions included.
@@ -23,7 +28,10 @@ class Uses(ast.NodeVisitor):
         nonlocals: names declared ``nonlocal``.
     """
 
-    def __init__(self, nodes: Iterable[ast.AST] = ()) -> None:
+    def __init__(
+        self, nodes: Iterable[ast.AST] = (), harmless: Collection[ast.AST] = frozenset()
+    ) -> None:
+        self._harmless = harmless
         self.reads: dict[str, None] = {}
         self.writes: dict[str, None] = {}
         self.deletes: set[str] = set()
@@ -39,12 +47,21 @@ class Uses(ast.NodeVisitor):
         """Names that belong to this scope because it binds them."""
         return set(self.writes) - self.globals - self.nonlocals
 
+    def visit(self, node: ast.AST) -> None:
+        """Counts what a node does, and all in it."""
+        handler = getattr(self, f"_{type(node).__name__}", None)
+        if handler is None:
+            self.visit_all(ast.iter_child_nodes(node))
+        else:
+            handler(node)
+
     def visit_all(self, nodes: Iterable[ast.AST | None]) -> None:
+        """Counts what several nodes do; None stands for one that is absent."""
         for node in nodes:
             if node is not None:
                 self.visit(node)
 
-    def visit_Name(self, node: ast.Name) -> None:
+    def _Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
             self.reads[node.id] = None
             return
@@ -52,107 +69,107 @@ class Uses(ast.NodeVisitor):
         if isinstance(node.ctx, ast.Del):
             self.deletes.add(node.id)
 
-    def visit_Assign(self, node: ast.Assign) -> None:
+    def _Assign(self, node: ast.Assign) -> None:
         self.visit_all([node.value, *node.targets])
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+    def _AugAssign(self, node: ast.AugAssign) -> None:
         if isinstance(node.target, ast.Name):
             self.reads[node.target.id] = None
         self.visit_all([node.value, node.target])
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+    def _AnnAssign(self, node: ast.AnnAssign) -> None:
         # In a function, annotations of variables are not evaluated.
         self.visit_all([node.value, node.target])
 
-    def visit_For(self, node: ast.For) -> None:
+    def _For(self, node: ast.For) -> None:
         self.visit_all([node.iter, node.target, *node.body, *node.orelse])
 
-    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
+    def _NamedExpr(self, node: ast.NamedExpr) -> None:
         self.visit_all([node.value, node.target])
 
-    def visit_Global(self, node: ast.Global) -> None:
+    def _Global(self, node: ast.Global) -> None:
         self.globals.update(node.names)
 
-    def visit_Nonlocal(self, node: ast.Nonlocal) -> None:
+    def _Nonlocal(self, node: ast.Nonlocal) -> None:
         self.nonlocals.update(node.names)
 
-    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
+    def _Import(self, node: ast.Import | ast.ImportFrom) -> None:
         for alias in node.names:
             self.writes[alias.asname or alias.name.partition(".")[0]] = None
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        self.visit_Import(node)
+    def _ImportFrom(self, node: ast.ImportFrom) -> None:
+        self._Import(node)
 
-    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
+    def _ExceptHandler(self, node: ast.ExceptHandler) -> None:
         self.visit_all([node.type, *node.body])
         if node.name:
             self.writes[node.name] = None
             self.deletes.add(node.name)
 
-    def visit_MatchAs(self, node: ast.MatchAs | ast.MatchStar) -> None:
-        self.generic_visit(node)
+    def _MatchAs(self, node: ast.MatchAs | ast.MatchStar) -> None:
+        self.visit_all(ast.iter_child_nodes(node))
         if node.name:
             self.writes[node.name] = None
 
-    def visit_MatchStar(self, node: ast.MatchStar) -> None:
-        self.visit_MatchAs(node)
+    def _MatchStar(self, node: ast.MatchStar) -> None:
+        self._MatchAs(node)
 
-    def visit_MatchMapping(self, node: ast.MatchMapping) -> None:
-        self.generic_visit(node)
+    def _MatchMapping(self, node: ast.MatchMapping) -> None:
+        self.visit_all(ast.iter_child_nodes(node))
         if node.rest:
             self.writes[node.rest] = None
 
-    def visit_Lambda(self, node: ast.Lambda) -> None:
+    def _Lambda(self, node: ast.Lambda) -> None:
         self._function(node, [node.body])
 
-    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+    def _FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self.visit_all(node.decorator_list)
         annotations = [argument.annotation for argument in arguments_of(node)]
         self.visit_all([*annotations, node.returns])
         self._function(node, node.body)
         self.writes[node.name] = None
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
-        self.visit_FunctionDef(node)
+    def _AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
+        self._FunctionDef(node)
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+    def _ClassDef(self, node: ast.ClassDef) -> None:
         self.visit_all([*node.decorator_list, *node.bases, *node.keywords])
-        inner = Uses(node.body)
+        inner = Uses(node.body, self._harmless)
         for statement in node.body:
             if isinstance(statement, ast.AnnAssign):
                 inner.visit(statement.annotation)
-        # A class body sees the names around it until it binds them itself, and its methods always do.
+        # A class body sees the names around it until it binds them itself; its methods always do.
         self._hand_over(set(inner.reads), inner.captured, inner)
         self.writes[node.name] = None
 
-    def visit_ListComp(self, node: Comprehension) -> None:
+    def _ListComp(self, node: Comprehension) -> None:
         self.visit(node.generators[0].iter)
-        inner = Uses(inner_parts(node))
+        inner = Uses(inner_parts(node), self._harmless)
         own = comprehension_variables(node)
         leaked = set(inner.writes) - own
         later = inner.captured - own
         free = set(inner.reads) - own
-        if isinstance(node, ast.GeneratorExp):
+        if isinstance(node, ast.GeneratorExp) and node not in self._harmless:
             later |= free | leaked
             inner.rebound |= leaked
         self._hand_over(free, later, inner)
         self.writes.update(dict.fromkeys(name for name in inner.writes if name in leaked))
 
-    def visit_SetComp(self, node: ast.SetComp) -> None:
-        self.visit_ListComp(node)
+    def _SetComp(self, node: ast.SetComp) -> None:
+        self._ListComp(node)
 
-    def visit_DictComp(self, node: ast.DictComp) -> None:
-        self.visit_ListComp(node)
+    def _DictComp(self, node: ast.DictComp) -> None:
+        self._ListComp(node)
 
-    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> None:
-        self.visit_ListComp(node)
+    def _GeneratorExp(self, node: ast.GeneratorExp) -> None:
+        self._ListComp(node)
 
     def _function(self, node: FunctionNode, body: Iterable[ast.AST]) -> None:
         self.visit_all([*node.args.defaults, *node.args.kw_defaults])
-        inner = Uses(body)
+        inner = Uses(body, self._harmless)
         own = inner.bound | {argument.arg for argument in arguments_of(node)} | inner.globals
         free = (set(inner.reads) | inner.nonlocals) - own
-        later = free | (inner.captured - own)
+        later = (inner.captured - own) | (set() if node in self._harmless else free)
         self.rebound |= inner.nonlocals
         self._hand_over(free, later, inner)
 
@@ -191,13 +208,18 @@ def comprehension_variables(node: Comprehension) -> set[str]:
     }
 
 
-class Renamer(ast.NodeTransformer):
-    """Renames free names of an expression, inner scopes included, that do not bind them anew.
+def renamed(node: ast.expr, names: dict[str, str]) -> ast.expr:
+    """A copy of an expression with other free names, in inner scopes as well.
 
     Args:
-        names: new name by old name.
+        node: the expression.
+        names: new names by old names.
     """
+    result: ast.expr = _Renamer(names).visit(copy.deepcopy(node))
+    return result
 
+
+class _Renamer(ast.NodeTransformer):
     def __init__(self, names: dict[str, str]) -> None:
         self.names = names
 
@@ -230,5 +252,5 @@ class Renamer(ast.NodeTransformer):
     visit_DictComp = visit_ListComp
     visit_GeneratorExp = visit_ListComp
 
-    def _without(self, own: set[str]) -> Renamer:
-        return Renamer({old: new for old, new in self.names.items() if old not in own})
+    def _without(self, own: set[str]) -> _Renamer:
+        return _Renamer({old: new for old, new in self.names.items() if old not in own})

@@ -39,8 +39,13 @@ class Narrator:
 
     def __init__(self, region: Region, write: Callable[[str], Any] | None = None) -> None:
         self._findings = Findings(region)
-        self._name = region.code.name
-        self._what = "the loop in " * (region.after is not None) + self._name
+        if region.after is None:
+            self._first = f"starts the graph program of {region.code.name}"
+            self._last = f"returns from {region.code.name}"
+        else:
+            place = f"the loop at line {region.code.body[0].line} of {region.code.name}"
+            self._first = f"starts the graph program of {place}"
+            self._last = f"goes on after {place}"
         self._write = _to_stderr if write is None else write
         self._steps: list[int] = []
         self._received: list[bool] = []
@@ -50,9 +55,9 @@ class Narrator:
         self._steps.append(0)
         self._received.append(False)
         try:
-            self._step(_HOST, f"starts the graph program of {self._what}")
+            self._step(_HOST, self._first)
             result = run()
-            self._step(_HOST, f"goes on after {self._what}, with what the graph program gave")
+            self._step(_HOST, self._last)
             return result
         finally:
             self._steps.pop()
@@ -68,7 +73,9 @@ class Narrator:
     def _telling(self, point: Point, handler: Handler) -> Handler:
         if point.letter == RECEIVE:
             return lambda values: self._receive(point, handler, values)
-        if point.letter in (FRAGMENT, BIND, WRITE, END):
+        if point.letter == END:
+            return lambda values: self._end(point, handler, values)
+        if point.letter in (FRAGMENT, BIND, WRITE):
             return lambda values: self._send(point, handler, values)
         if point.letter in (TURN, CHECK, LEAVE):
             return lambda values: self._other(point, handler, values)
@@ -80,14 +87,19 @@ class Narrator:
         self._steps[-1] += 1
         self._write(f"{self._steps[-1]:4d}  {side:<5}  {text}")
 
-    def _computes(self, point: Point) -> None:
+    def _computes(self, where: str) -> None:
         before = "receives it and " if self._received[-1] else ""
         self._received[-1] = False
-        where = "to the end" if point.letter == END else f"up to line {point.line[1]}"
         self._step(_GRAPH, f"{before}computes {where}")
 
+    def _end(self, point: Point, handler: Handler, values: Sequence[np.ndarray]) -> None:
+        labels = ", ".join(point.labels())
+        gives = f" and sends {labels}: {_shown(point, values)}" if labels else ""
+        self._computes(f"to the end{gives}")
+        handler(values)
+
     def _send(self, point: Point, handler: Handler, values: Sequence[np.ndarray]) -> None:
-        self._computes(point)
+        self._computes(f"up to line {point.line[1]}")
         labels = ", ".join(point.labels())
         if labels:
             self._step(_GRAPH, f"sends {labels}: {_shown(point, values)}")
@@ -106,9 +118,8 @@ class Narrator:
         if point.letter == LEAVE:
             self._step(_HOST, "runs the rest as plain Python: something is not as it was")
         handler(values)
-        if point.letter == CHECK:
-            good = bool(values[0])
-            self._step(_HOST, f"has {'not ' * good}changed what the graph program relies on")
+        if point.letter == CHECK and not values[0]:
+            self._step(_HOST, "has changed something that the graph program relies on")
         elif point.letter == TURN:
             turn = "the next item" if values[0] else "that there is none left"
             self._step(_HOST, f"line {point.line[1]}: sends word of {turn}")

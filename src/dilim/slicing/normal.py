@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from dilim.slicing.captures import refuse_changes
 from dilim.slicing.comprehensions import Comprehensions
 from dilim.slicing.emitter import join, located, place_of_test
 from dilim.slicing.errors import Unsliceable
@@ -13,14 +14,11 @@ from dilim.slicing.names import Uses
 from dilim.slicing.program import (
     Atom,
     Block,
-    Branch,
     Exit,
     For,
-    Statement,
     While,
     With,
 )
-from dilim.slicing.scopes import inner_blocks
 
 _REASONS: dict[str, str] = {
     "Try": "try runs on the host",
@@ -45,25 +43,14 @@ class Normaliser(Comprehensions):
         self._loops: list[list[set[str] | None]] = []
         self.block = self.function.body
         self.statements(body)
-        captured: set[str] = set()
-        places = _Places(self.function.body)
-        for statement, names in self.captures:
-            captured |= names
-            self._refuse_changes(statement, names, places)
+        refuse_changes(self.function.body, self.captures)
         for name in sorted(Uses(body).rebound):
             if self.is_local(name):
                 line = body[0].lineno
                 raise Unsliceable(f"an inner function changes its variable {name}", line)
-        self.function.captured = frozenset(captured)
+        self.function.captured = frozenset().union(*(names for _, names in self.captures))
         self.function.builtins = frozenset(self.builtins)
         self.function.locals |= frozenset(self.made)
-
-    def _refuse_changes(self, maker: Statement, names: set[str], places: _Places) -> None:
-        changed = sorted(names & places.writes_after(maker))
-        if changed:
-            raise Unsliceable(
-                f"{changed[0]} changes after an inner function that uses it was made", maker.line
-            )
 
     def statements(self, body: Iterable[ast.stmt]) -> None:
         """Emits statements in order."""
@@ -355,43 +342,6 @@ class Normaliser(Comprehensions):
         self.unit(node, _REASONS.get(kind, f"{kind} runs on the host"), exits=_exits(node))
         if isinstance(node, ast.Try) and self._loops:
             self._loops[-1].append(_copy(self.bound))
-
-
-class _Places:
-    """Where in the order of a body its statements stand, and which loops are around them."""
-
-    def __init__(self, body: Block) -> None:
-        self._order: dict[int, tuple[int, tuple[int, ...]]] = {}
-        self._writes: list[tuple[Statement, tuple[str, ...]]] = []
-        self._visit(body, ())
-
-    def _visit(self, block: Block, loops: tuple[int, ...]) -> None:
-        for statement in block:
-            inside = loops
-            if isinstance(statement, While | For):
-                inside = (*loops, id(statement))
-            self._order[id(statement)] = (len(self._order), inside)
-            match statement:
-                case For(target=str(target)) | With(target=str(target)):
-                    self._writes.append((statement, (target,)))
-                case Branch() | While() | Exit() | With():
-                    pass
-                case _:
-                    self._writes.append((statement, statement.writes))
-            for inner in inner_blocks(statement):
-                self._visit(inner, inside)
-
-    def writes_after(self, maker: Statement) -> set[str]:
-        """Names that may be bound after a statement has run, before it runs again or then."""
-        if id(maker) not in self._order:
-            return set()
-        place, loops = self._order[id(maker)]
-        changed: set[str] = set()
-        for statement, names in self._writes:
-            other, other_loops = self._order[id(statement)]
-            if other > place or set(loops) & set(other_loops):
-                changed.update(names)
-        return changed
 
 
 def _exits(node: ast.AST, in_loop: bool = False) -> bool:

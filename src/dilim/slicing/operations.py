@@ -176,8 +176,13 @@ def _divided(
     return compute
 
 
+def is_received(kind: Any) -> bool:
+    """Whether a value of the host of this kind can be one of the graph."""
+    return isinstance(kind, Type) or kind in (int, float, bool)
+
+
 def _need(x: Host, is_tensor_operation: bool) -> None:
-    if x.kind is None or not is_tensor_operation:
+    if not is_received(x.kind) or not is_tensor_operation:
         raise OnHost("an operand is a value of the host")
 
 

@@ -1,8 +1,8 @@
 """Functions as the slicer sees them: blocks of simple steps, and control flow with structure.
 
 Source code is normalised (see `normal`): every operation is a step of its own whose operands are
-names or constants, in the order in which Python evaluates them. So each point at which a program can
-be cut lies between two statements. Names that begin with ``%`` are made by the slicer; no
+names or constants, in the order in which Python evaluates them. So each point at which a program
+can be cut lies between two statements. Names that begin with ``%`` are made by the slicer; no
 identifier of a user can. In compound statements ``at`` is the user's syntax that they come from.
 """
 
@@ -31,8 +31,9 @@ class Step:
             - ``Raise`` of atoms;
             - ``Assert`` of the constant False and an atom, which raises AssertionError.
 
-            An index is an atom, a Slice of atoms, or a Tuple of these. Lambdas, generator expressions,
-            and set and dict comprehensions stay whole, as operations.
+            An index is an atom, a Slice of atoms, or a Tuple of these. Lambdas, generator
+            expressions, set and dict comprehensions, and list comprehensions that are no plain
+            loop, stay whole, as operations.
         reads: the local names that it reads, in order, each once.
         writes: the local names that it binds or deletes.
         line: in the user's file.
@@ -46,8 +47,9 @@ class Step:
 
 @dataclass(slots=True, eq=False)
 class Branch:
-    """``if test: then else: otherwise``; also from ``and or not``, chained comparisons, ``x if c else y``
-    and ``assert``.
+    """``if test: then else: otherwise``.
+
+    Also what ``and``, ``or``, chained comparisons, ``x if c else y`` and ``assert`` become.
     """
 
     test: Atom
@@ -59,7 +61,7 @@ class Branch:
 
 @dataclass(slots=True, eq=False)
 class While:
-    """``while``: ``before`` computes the test anew before each turn; ``otherwise`` is the else of the loop."""
+    """``while``: ``before`` computes the test of each turn; ``otherwise`` is the loop's else."""
 
     before: Block
     test: Atom
@@ -71,8 +73,7 @@ class While:
 
 @dataclass(slots=True, eq=False)
 class For:
-    """``for``: ``items`` is the name of the iterable; each turn binds ``target`` (one name; a tuple is
-    unpacked by the first step of the body).
+    """``for``: each turn binds ``target``, one name; the body begins by unpacking a tuple.
 
     Attributes:
         iterator: the name under which a running loop keeps its iterator in the frame.
@@ -117,7 +118,7 @@ class With:
 
 @dataclass(slots=True, eq=False)
 class Unit:
-    """A statement that is run on the host as it stands: try, def, class, import, match, global writes.
+    """A statement that the host runs as it stands: try, def, class, import, match, global writes.
 
     Attributes:
         node: the user's statement.
@@ -150,14 +151,14 @@ class Function:
         parameters: the names of the parameters, in the order of the code object's variables.
         locals: all local names.
         cells: names of variables of enclosing functions (free variables).
-        captured: local names that inner functions (lambdas and generator expressions included) read.
+        captured: local names that inner functions, lambdas and generator expressions may read.
         body: what it does.
         qualified_name: of its code object.
         flags: the compiler's switches under which it was compiled (``from __future__``).
         globals_written: names that it declares ``global``.
         cells_written: names that it declares ``nonlocal``.
-        builtins: names of built-in functions that the normal form relies on to be what they are (they use up
-            a generator at once, so that it cannot see later values of this function's variables).
+        builtins: names of built-in functions that the normal form relies on to be what they are
+            (they use up a generator at once, so that it cannot see later values of variables).
         stable: parameters that are never deleted, and so always bound.
         codes: compiled pieces of it (see `fragments`).
     """

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
 from typing import Any, Final
 
 import numpy as np
 
 from dilim.ir.graph import Graph
+from dilim.ir.structure import LOOP, walk
 from dilim.runtime.cache import cache
 from dilim.slicing import program, surprises
 from dilim.slicing.entry import Entry
-from dilim.slicing.errors import Restart, Unsliceable
+from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.fragments import Fragments
-from dilim.slicing.host import Action, Bailed, Run
+from dilim.slicing.host import Action, Bailed, Run, kind_of
 from dilim.slicing.interpreter import Scope
 from dilim.slicing.report import Notes
 from dilim.slicing.slicer import Slicer
@@ -28,6 +29,8 @@ from dilim.tensors.symbolic import finish
 from dilim.tensors.tensor import Tensor
 
 HOST_FILE: Final = "<dilim host program>"
+MOST_LESSONS: Final = 12
+"""How often a function is sliced anew because a run has shown something."""
 LEFT: Final = "%left"
 """The name under which the items that are left are handed to the region of a loop."""
 MOST_ATTEMPTS: Final = 64
@@ -45,6 +48,7 @@ class Region:
         fragments: the compiled pieces of host code, shared by all regions.
         numerics: see `dilim.compile`.
         backend: likewise.
+        known: decisions to begin with, from earlier runs.
         after: for a region that is a loop of a running function: the names that are read after it.
 
     Attributes:
@@ -69,12 +73,14 @@ class Region:
         numerics: str,
         backend: str,
         after: frozenset[str] | None = None,
+        known: Iterable[Any] = (),
     ) -> None:
         self.after = after
+        self.unstable: set[Any] = set()
         started = time.perf_counter()
         self.code = code
         self.function = function
-        decisions: set[Any] = set()
+        decisions = set(known)
         for _ in range(MOST_ATTEMPTS):
             try:
                 self._slice(frame, profile, decisions)
@@ -88,7 +94,7 @@ class Region:
         self.slicing_seconds = time.perf_counter() - started
         self.learned: dict[Any, Any] = {}
         self.left: list[str] = []
-        is_draft = after is None and self.unknown > 0
+        is_draft = after is None and self.unknown > 0 and not has_loop(self.graph)
         self._settings = numerics, "reference" if is_draft else backend
         self._program: Any = None
         self._free: list[Runner] = []
@@ -148,6 +154,7 @@ class Region:
         self.graph: Graph = traced.graph
         self.cells: tuple[Cell, ...] = traced.cells
         self.gate = entry.gate(list(self.cells))
+        self.inputs, self.slots = list(entry.inputs), list(entry.slots)
         changed = [
             f"{entry.path(slicer.owners[k])}.__dict__[{name!r}]" for k, name in slicer.written
         ]
@@ -164,7 +171,10 @@ class Region:
 
     def _enter(self, slicer: Slicer, value: Any, path: str, name: str) -> Any:
         if name != LEFT or value.__class__ is not range:
-            return slicer.outside(value, path)
+            try:
+                return slicer.outside(value, path)
+            except OnHost:
+                return Host(kind_of(value))
         entry = slicer.entry
         entry.guard(f"{path}.__class__ is range")
         entry.guard(f"{path}.step == {value.step}")
@@ -232,6 +242,10 @@ class Region:
         """Name, file and line of the calls in which a line of the user's was laid out flat."""
         return self._callers.get(site, ())
 
+    def is_kept(self, count: int) -> bool:
+        """Whether the region is kept although a run has shown more, after so many new ones."""
+        return count >= MOST_LESSONS
+
     def served(self) -> dict[str, int]:
         """How often the program came to the point of each channel."""
         found: dict[str, int] = {}
@@ -239,6 +253,11 @@ class Region:
             for channel, count in runner.session.served().items():
                 found[channel] = found.get(channel, 0) + count
         return found
+
+
+def has_loop(graph: Graph) -> bool:
+    """Whether a program may take long to run node by node."""
+    return any(node.op == LOOP for node in walk(graph))
 
 
 class Runner:
@@ -279,14 +298,17 @@ class Runner:
 
         def valid() -> bool:
             again = self.region.again(*values)
-            return (
+            if (
                 again is not None
                 and all(map(_same, again[0], numbers))
                 and all(map(_same, again[1], memory))
                 and all(map(_same, again[2], host.slots))
                 and versions == [holder._storage.version for holder in memory]
                 and host.is_untouched()
-            )
+            ):
+                return True
+            self.region.unstable.update(self._changed(again, found, versions))
+            return False
 
         host.settle, host.valid = settle, valid
         try:
@@ -301,6 +323,22 @@ class Runner:
             self.region.learned.update(host.learned)
             self.region.left += host.left
             host.reset()
+
+    def _changed(self, again: Any, found: Any, versions: list[int]) -> set[Any]:
+        """What host code has changed: decisions for the next time that the region is sliced."""
+        region, host = self.region, self.host
+        changed = {("host attribute", key) for key in host.touched()}
+        if again is not None:
+            for paths, now, before in zip(
+                (region.inputs, region.paths, region.slots), again, found, strict=True
+            ):
+                for path, x, y in zip(paths, now, before, strict=True):
+                    if not _same(x, y):
+                        changed.add(("host path", path))
+        for path, holder, version in zip(region.paths, found[1], versions, strict=True):
+            if holder._storage.version != version:
+                changed.add(("host path", path))
+        return changed
 
     def _seen_by_user(self, error: Exception) -> Exception:
         """The error with the calls that were laid out flat."""
@@ -334,7 +372,7 @@ def _module(actions: list[Action], constants: int) -> Any:
     lines = [f"def build({names}):", "  F, O, M = R.frames, R.objects, R.made"]
     for action in actions:
         lines.append(f"  def {action.channel}(v):")
-        body = action.lines or ["pass"]
+        body = [*action.prelude, *action.lines] or ["pass"]
         if any("S[" in line for line in body):
             lines.append("    S = R.slots")
         lines += [f"    {line}" for line in body]

@@ -199,10 +199,9 @@ class Renderer:
         return [located(ast.If(branch.test, then, otherwise), branch.at or branch.test)]
 
     def _while(self, loop: While) -> list[ast.stmt]:
-        """Where the test takes steps, the loop goes by a flag, which keeps break and else as they are."""
+        """Where the test takes steps, the loop goes by a flag, which keeps break and else right."""
         at = loop.at or loop.test
         start = self._begin_loop()
-        before: list[ast.stmt] = []
         self._loops += 1
         before = self._block(loop.before)
         self.need(loop.test)
@@ -289,7 +288,7 @@ class Renderer:
 
 
 class _Leaving(ast.NodeTransformer):
-    """In a statement of the user, a return, or what leaves its loop, becomes a signal to the caller."""
+    """In the user's statement, a return, or what leaves its loop, signals that to the caller."""
 
     def __init__(self, in_loop: bool) -> None:
         self._in_loop = in_loop

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from dilim.slicing import program
 
 Line = tuple[str, int]
 """File and line."""
+RAISES: Final = "it raises"
+"""The reason for what the host runs only to raise the error that the graph has seen coming."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""The local names that statements of the normal form read and bind, the statements inside them included."""
+"""The local names that statements read and bind, with the statements inside them."""
 
 from __future__ import annotations
 

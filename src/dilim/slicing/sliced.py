@@ -91,6 +91,8 @@ class Sliced:
         self._variants: list[Region] = []
         self._refused = 0
         self._profile: dict[Any, Any] = {}
+        self._decisions: set[Any] = set()
+        self._relearned = 0
         self._loops: dict[Function, list[Region]] = {}
         self._shown: Region | None = None
         self.statistics = Statistics()
@@ -191,7 +193,7 @@ class Sliced:
         try:
             return region.run(found, values, dict(zip(self._code.parameters, values, strict=True)))
         finally:
-            if region.learned:
+            if region.learned or region.unstable - self._decisions:
                 self._learn(region)
 
     def _learn(self, region: Region) -> None:
@@ -201,7 +203,9 @@ class Sliced:
             known = self._profile.setdefault(statement, kind)
             if known != kind:
                 self._profile[statement] = None
-        if region in self._variants:
+        self._decisions |= region.unstable
+        if region in self._variants and not region.is_kept(self._relearned):
+            self._relearned += 1
             self._variants.remove(region)
 
     def _compile(self, values: tuple[Any, ...]) -> Region | None:
@@ -237,6 +241,7 @@ class Sliced:
                 frame,
                 self._profile,
                 after=after,
+                known=self._decisions,
                 **self._settings,
             )
             if seconds < self._after and not region.is_compiled:

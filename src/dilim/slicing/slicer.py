@@ -15,6 +15,7 @@ from typing import Any
 
 from dilim.ir.graph import Site
 from dilim.slicing import (
+    attributes,
     branches,
     loops,
     numbers,
@@ -282,6 +283,8 @@ class Slicer(Hosting):
 
     def outside(self, value: Any, path: str) -> Any:
         """What stands for an object from outside, found at a path."""
+        if ("host path", path) in self.decisions:
+            raise OnHost("something that host code changes")
         result = self.entry.enter(value, path)
         self.know_leaves(result)
         if ("touched", path) in self.decisions:
@@ -294,10 +297,11 @@ class Slicer(Hosting):
             if value.requires_grad and value.device is not self.trace:
                 self.leaves.setdefault(id(value), value)
             return
-        found = getattr(value, "parameters", None)
-        if found is None or value.__class__.__module__.split(".")[0] != "dilim":
+        kind = type(value)
+        if not (attributes.is_dilims(kind) or attributes.is_module(kind)):
             return
-        for x in found() if callable(found) else found:
+        found = getattr(value, "parameters", None)
+        for x in (found() if callable(found) else found) or ():
             if isinstance(x, Tensor):
                 self.leaves.setdefault(id(x), x)
 

@@ -1,7 +1,8 @@
 """From a function object to its normal form.
 
-The source is taken from the file on which the code object was compiled, and compiled again to see that it is still the source
-of that code: a file that was edited since, or code that a tool rewrote, is never sliced by what the file says.
+The source is taken from the file on which the code object was compiled, and compiled again to see
+that it is still the source of that code. A file that was edited since, or code that a tool rewrote,
+is never sliced by what the file says.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import linecache
 import types
 import weakref
 from collections.abc import Callable, Iterator
-from functools import reduce
+from functools import lru_cache, reduce
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_ITERABLE_COROUTINE
 from typing import Any
 
@@ -59,7 +60,8 @@ def function_of(f: Callable[..., Any]) -> Function:
 
 def future_flags(code: types.CodeType) -> int:
     """The ``from __future__`` switches under which a code object was compiled."""
-    return code.co_flags & _FUTURE
+    flags: int = code.co_flags & _FUTURE
+    return flags
 
 
 def _place(code: types.CodeType) -> tuple[str, str]:
@@ -71,16 +73,15 @@ def _normalise(f: types.FunctionType) -> Function:
     if code.co_flags & _SUSPENDING:
         raise Unsliceable("generators and async functions are not sliced", code.co_firstlineno)
     node, lines = _find(f)
-    node = copy.deepcopy(node)
-    if not isinstance(node, ast.Lambda):
-        node.name = "_"
-    node = Mangler(_class_around(code.co_qualname)).visit(node)
+    owner = _class_around(code.co_qualname)
+    if owner is not None:
+        node = _Mangler(owner).mangled(node)
     _refuse_frame_readers(node)
-    body = (
-        [ast.copy_location(ast.Return(node.body), node.body)]
-        if isinstance(node, ast.Lambda)
-        else node.body
-    )
+    body: list[ast.stmt]
+    if isinstance(node, ast.Lambda):
+        body = [ast.copy_location(ast.Return(node.body), node.body)]
+    else:
+        body = node.body
     parameters = tuple(argument.arg for argument in arguments_of(node))
     uses = Uses(body)
     local = (set(parameters) | uses.bound) - uses.globals - uses.nonlocals
@@ -111,7 +112,7 @@ def _find(f: types.FunctionType) -> tuple[FunctionNode, tuple[list[str], int]]:
     if not lines:
         raise Unsliceable(f"the source of {code.co_filename} is not at hand", line)
     try:
-        module = ast.parse("".join(lines), code.co_filename)
+        module = _parsed("".join(lines))
     except (SyntaxError, ValueError) as error:
         raise Unsliceable(f"{code.co_filename} can no longer be parsed", line) from error
     for statement in module.body:
@@ -138,6 +139,11 @@ def _imports(module: ast.Module) -> list[ast.stmt]:
         for node in found
         if not (isinstance(node, ast.ImportFrom) and node.module == "__future__")
     ]
+
+
+@lru_cache(maxsize=16)
+def _parsed(text: str) -> ast.Module:
+    return ast.parse(text)
 
 
 def _find_in(statement: ast.stmt, code: types.CodeType, imports: list[ast.stmt]) -> FunctionNode:
@@ -216,16 +222,20 @@ def _refuse_frame_readers(node: FunctionNode) -> None:
             raise Unsliceable(f"{name}() looks at the names of the running function", call.lineno)
 
 
-class Mangler(ast.NodeTransformer):
-    """Writes out private names (``__x`` in class ``C`` is ``_C__x``), as the compiler does.
+class _Mangler(ast.NodeTransformer):
+    """Writes out private names (``__x`` in class ``C`` is ``_C__x``), as the compiler does."""
 
-    Args:
-        owner: the class around the code, None if there is none.
-    """
-
-    def __init__(self, owner: str | None) -> None:
-        stripped = (owner or "").lstrip("_")
+    def __init__(self, owner: str) -> None:
+        stripped = owner.lstrip("_")
         self._prefix = f"_{stripped}" if stripped else ""
+
+    def mangled(self, node: FunctionNode) -> FunctionNode:
+        """A copy of a function with its names written out, but for its own."""
+        node = copy.deepcopy(node)
+        if not isinstance(node, ast.Lambda):
+            node.name = "_"
+        result: FunctionNode = self.visit(node)
+        return result
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         if not self._prefix:

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias, TypeVar
 from dilim.slicing.templates import written
 
 Caller: TypeAlias = tuple[str, str, int] | tuple[str, str, int, ast.AST]
-"""The name of a function's code, its file, and the line of the call; also its syntax, for the markers under the line."""
+"""The name of a function's code, its file, the line of a call, and perhaps the call's syntax."""
 
 Error = TypeVar("Error", bound=BaseException)
 
@@ -37,9 +37,18 @@ def users_view(error: Error, callers: Sequence[Caller] = ()) -> Error:
             entries.append((entry.tb_frame, entry.tb_lasti, entry.tb_lineno))
         entry = entry.tb_next
     traceback: types.TracebackType | None = None
-    for frame, instruction, line in reversed([*map(_standing_at, callers), *entries]):
+    for frame, instruction, line in reversed(entries):
         traceback = types.TracebackType(traceback, frame, instruction, line)
-    return error.with_traceback(traceback)
+    return error.with_traceback(called_from(traceback, callers))
+
+
+def called_from(
+    traceback: types.TracebackType | None, callers: Sequence[Caller]
+) -> types.TracebackType | None:
+    """A traceback with frames in front of it, the outermost caller first."""
+    for caller in reversed(callers):
+        traceback = types.TracebackType(traceback, *_standing_at(caller))
+    return traceback
 
 
 def is_ours(filename: str) -> bool:

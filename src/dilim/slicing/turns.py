@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 GO: Final = "%go"
 """Stands for whether a loop has another turn."""
+_STALE: Final = object()
+"""What the host sees of an attribute that a turn writes there."""
 Place = tuple[str, Any]
 """What a loop carries: ("name", (depth, name)), ("heap", key), ("grad", key) or ("cell", cell)."""
 
@@ -110,6 +112,7 @@ class Turns:
     entered: Any = None
     origins: list[Any] = field(default_factory=list)
     used_up: set[Place] = field(default_factory=set)
+    shown: set[Any] = field(default_factory=set)
 
     def run(self, limit: Any, sure: bool) -> None:
         """Build the node; the state becomes that after the loop."""
@@ -198,6 +201,7 @@ class Turns:
             for cell, (value, owner) in before.items():
                 cell.value, cell.frame = value, owner
         slicer.restore(start)
+        slicer.seen.update(dict.fromkeys(self.shown, _STALE))
         stale = {p[1] for p in places if p[0] == "cell"}
         slicer.objects.held = {
             cell: (number, None if cell in stale else seen)
@@ -309,6 +313,7 @@ class Turns:
             self._put(place, heads[place])
         for name, kind in self.hosted.items():
             slicer.env[name] = Host(kind)
+        slicer.seen.update(dict.fromkeys(self.shown, _STALE))
         at_head = slicer.save()
         self.begin(index)
         stop, skip = slicer.scope.flags[-2:]
@@ -427,7 +432,9 @@ class Turns:
         for key, contents in head.contents.items():
             if not bundles.same_items(contents, slicer.fresh[key]):
                 raise Restart(("host", slicer.made_by[key]))
-        if more:
+        shown = {key for key, x in slicer.seen.items() if head.seen.get(key, UNBOUND) is not x}
+        if more or not shown <= self.shown:
+            self.shown |= shown
             self.places.update(dict.fromkeys(more))
             raise Again
 

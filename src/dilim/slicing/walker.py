@@ -80,7 +80,7 @@ class Walker:
         self._function = function
         self._observer = observer or Observer()
         self._fragments = Fragments(function, f, self._observer.after_step)
-        self._plans: dict[tuple[int, int, bool], tuple[Fragment, ...]] = {}
+        self._plans: dict[tuple[int, int, bool, bool], tuple[Fragment, ...]] = {}
         self._walked: dict[int, bool] = {}
         self._watched: set[int] = set()
 
@@ -93,48 +93,68 @@ class Walker:
 
         Args:
             path: the statement that comes next: its number in the body; or the number of one that
-                holds it, the attribute of that which is the block, the number in this, and so on: ``(3, "body", 0)``.
-                A number may be that after the last statement. Loops on the path go on after their
-                present turn, and ``with`` statements on it have been entered.
-            frame: the variables, brought up to date while it runs. For each loop over items on the path
-                it holds its iterator (under ``For.iterator``); for each ``with`` the bound ``__exit__`` of
-                the context (under ``With.manager``).
+                holds it, the name of the block in that, the number in this, and so on:
+                ``(3, "body", 0)``. A number may be that after the last statement. Loops on the
+                path go on after their present turn; ``with`` statements on it have been entered.
+            frame: the variables, with what runs on the path: for each loop over items its iterator
+                (under ``For.iterator``), for each ``with`` the bound ``__exit__`` of the context
+                (under ``With.manager``). At the end it is of no more use.
 
         Returns:
             What the function returns.
         """
-        left = self.rest(path, frame)
+        left = self._resume(self._function.body, path, (), frame, False, True)
         return None if left is None else left[1]
 
     def rest(self, path: Path, frame: Frame) -> Left | None:
-        """As `resume`, but tells how the body was left: None where it came to its end."""
-        return self._resume(self._function.body, path, (), frame, False)
+        """As `resume`, but the frame is brought up to date, and the result tells how it ended.
+
+        Returns:
+            None at the end of the body, or how it was left.
+        """
+        return self._resume(self._function.body, path, (), frame, False, False)
 
     # Blocks
 
     def _block(
-        self, block: Block, path: Path, frame: Frame, inside: bool, start: int = 0
+        self,
+        block: Block,
+        path: Path,
+        frame: Frame,
+        inside: bool,
+        start: int = 0,
+        final: bool = False,
     ) -> Left | None:
-        """Runs a block from a statement on; ``inside`` tells of a context that may swallow errors."""
-        key = (id(block), start, inside)
+        """Runs a block from a statement on.
+
+        Args:
+            block: a block of the function.
+            path: where it stands.
+            frame: the variables.
+            inside: whether a context around it may swallow errors.
+            start: the number of the statement.
+            final: whether nobody looks at the frame afterwards.
+        """
+        key = (id(block), start, inside, final)
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._plans[key] = tuple(self._plan(block, path, start, inside))
+            plan = self._plans[key] = tuple(self._plan(block, path, start, inside, final))
         for action in plan:
             left: Left | None = action(frame)
             if left is not None:
                 return left
         return None
 
-    def _plan(self, block: Block, path: Path, start: int, inside: bool) -> list[Fragment]:
+    def _plan(
+        self, block: Block, path: Path, start: int, inside: bool, final: bool
+    ) -> list[Fragment]:
         actions: list[Fragment] = []
         for group, statement, place in self._groups(block, start):
             if isinstance(statement, Branch):
                 actions.append(self._branch(group, statement, (*path, place), inside))
                 continue
             if group:
-                last = block is self._function.body and statement is None
-                actions.append(self._fragment(group, inside, last))
+                actions.append(self._fragment(group, inside, final and statement is None))
             if statement is not None:
                 actions.append(self._compound(statement, (*path, place), inside))
         return actions
@@ -142,7 +162,7 @@ class Walker:
     def _groups(
         self, block: Block, start: int
     ) -> list[tuple[list[Statement], Statement | None, int]]:
-        """Statements that can run in one piece, and the one after them that cannot, with its place."""
+        """Statements that can run in one piece, the one after them that cannot, and its place."""
         groups: list[tuple[list[Statement], Statement | None, int]] = []
         group: list[Statement] = []
         for place in range(start, len(block)):
@@ -235,6 +255,7 @@ class Walker:
     def _turns(self, loop: For, path: Path, frame: Frame, inside: bool) -> Left | None:
         """The turns of a loop whose iterator is in the frame."""
         body_path = (*path, "body")
+        # The item is taken by the piece that begins the body.
         group, _, start = self._groups(loop.body, 0)[0]
         turn = self._fragments.turn(
             loop, group, guarded=inside, observed=self._observer.wants_steps
@@ -242,19 +263,20 @@ class Walker:
         whole = start == len(loop.body)
         ask = self._asking(loop)
         while True:
-            left: Left | tuple[()] | None = None
             if ask is not None:
-                left = ask(loop, path, frame)
-            if left is None:
-                left = turn(frame)
-                if left is None and not whole:
-                    left = self._block(loop.body, body_path, frame, inside, start)
-                if left is None or left[0] == "continue":
-                    continue
+                taken = ask(loop, path, frame)
+                if taken is not None:
+                    frame.pop(loop.iterator, None)
+                    return taken or None
+            left: Left | None = turn(frame)
+            if left is None and not whole:
+                left = self._block(loop.body, body_path, frame, inside, start)
+            if left is None or left[0] == "continue":
+                continue
             frame.pop(loop.iterator, None)
             if left == EXHAUSTED:
                 return self._block(loop.otherwise, (*path, "otherwise"), frame, inside)
-            return left if left and left[0] == "return" else None
+            return None if left[0] == "break" else left
 
     def _asking(
         self, loop: While | For
@@ -299,22 +321,20 @@ class Walker:
     # In the middle
 
     def _resume(
-        self, block: Block, path: Path, before: Path, frame: Frame, inside: bool
+        self, block: Block, path: Path, before: Path, frame: Frame, inside: bool, final: bool
     ) -> Left | None:
         """Runs a block from the statement on that a path leads to."""
         place = path[0]
         if not isinstance(place, int):
-            raise TypeError(
-                f"resume: expected the number of a statement in the path, got {place!r}"
-            )
+            raise TypeError(f"resume: expected a statement's number in the path, got {place!r}")
         if len(path) == 1:
-            return self._block(block, before, frame, inside, place)
+            return self._block(block, before, frame, inside, place, final)
         statement, attribute, rest = block[place], str(path[1]), path[2:]
         here = (*before, place)
         inner: Block = getattr(statement, attribute)
 
         def within(inside: bool) -> Left | None:
-            return self._resume(inner, rest, (*here, attribute), frame, inside)
+            return self._resume(inner, rest, (*here, attribute), frame, inside, False)
 
         match statement:
             case With():
@@ -323,7 +343,7 @@ class Walker:
                 left = self._rest_of_loop(statement, attribute, here, frame, inside, within)
             case _:
                 left = within(inside)
-        return left or self._block(block, before, frame, inside, place + 1)
+        return left or self._block(block, before, frame, inside, place + 1, final)
 
     def _rest_of_loop(
         self,

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from dilim.slicing.hosting import Hosting
 
 
+_CLASSES: Final = {ast.List: "list", ast.Dict: "dict", ast.JoinedStr: "str"}
+
+
 def kind_on_host(slicer: Hosting, statement: program.Statement, name: str) -> Any:
     """The type of what a statement binds to a name on the host, as far as eager runs have shown it."""
     if isinstance(statement, program.Step):
@@ -25,14 +28,21 @@ def kind_on_host(slicer: Hosting, statement: program.Statement, name: str) -> An
             case ast.Assign(value=ast.Name(id=source)):
                 value = slicer.env.get(source)
                 return value.kind if value.__class__ is Host else None
-            case ast.Assign(value=ast.JoinedStr()):
-                return str
+            case ast.Assign(targets=[ast.Name()], value=value) if type(value) in _CLASSES:
+                return _CLASSES[type(value)]
+            case ast.Assign(value=ast.Attribute(value=ast.Name(id=owner), attr=method)):
+                value = slicer.env.get(owner)
+                kind = value.kind if value.__class__ is Host else None
+                if kind in ("list", "dict", "str") and method in _HARMLESS_METHODS:
+                    return "harmless"
     return None
 
 
 def is_to_learn(slicer: Hosting, statement: program.Statement, name: str) -> bool:
     """Whether the next run has to show of what type the value is that a statement binds."""
     if not isinstance(statement, program.Step) or (statement, name) in slicer.profile:
+        return False
+    if name not in slicer.scope.live.after.get(statement, ()):
         return False
     node: Any = statement.node
     known = ast.Name | ast.Constant | ast.JoinedStr | ast.Tuple | ast.List | ast.Dict | ast.Lambda

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import linecache
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -82,12 +83,14 @@ class Source:
         return self._lines[position] if 0 <= position < len(self._lines) else b""
 
     def head(self) -> str:
-        """The line with ``def``."""
-        node = self.node
-        if node is None or isinstance(node, ast.Lambda):
-            return f"def lambda_({'*_' if node is None else ast.unparse(node.args)}):"
-        result = "" if node.returns is None else f" -> {ast.unparse(node.returns)}"
-        return f"def {node.name}({ast.unparse(node.args)}){result}:"
+        """The line with ``def``; annotations are left out."""
+        if self.node is None:
+            return "def unknown(*_):"
+        parameters = copy.deepcopy(self.node.args)
+        for parameter in ast.walk(parameters):
+            if isinstance(parameter, ast.arg):
+                parameter.annotation = None
+        return f"def {getattr(self.node, 'name', 'lambda_')}({ast.unparse(parameters)}):"
 
     def place(self) -> str:
         """File and line of the function; the file as seen from the working directory."""

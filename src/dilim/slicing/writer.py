@@ -66,7 +66,8 @@ class Writer:
         fill(pairs, 1)
         head = source.head()
         pairs.insert(0, Pair([Row(head, 0)], [Row(head, 0)]))
-        return Listing(code.name, source.place(), pairs, in_graph, on_host)
+        main = self._is_main
+        return Listing(code.name, source.place(), pairs, in_graph or main, on_host or main)
 
     # --- statements -------------------------------------------------------------------------
 
@@ -131,14 +132,16 @@ class Writer:
         where = span(statement)
         sides = self._exchanges.statement(where, depth)
         pair = sides.before
-        value = getattr(statement, "value", None)
+        main = _main_parts(statement)
         if isinstance(statement, ast.Assert) and self._decided(statement):
             pair.graph.append(self._graph_row(where, sides, depth))
             row = self._host_row(where, sides, depth)
             row.text += _DECIDED
             pair.host.append(row)
             return pair
-        if self._is_hosted(where if value is None else span(value)):
+        if any(self._is_hosted(span(part)) for part in main):
+            if sides.graph_channels:  # a condition inside it that the graph has to know
+                pair.graph.append(Row("receive()", depth, channels=sides.graph_channels))
             pair.graph.append(note("host", rewritten(self._source, where), depth))
             pair.host.append(self._host_row(where, sides, depth))
             return pair
@@ -192,11 +195,13 @@ class Writer:
         for end in ends:
             self._exchanges.end(end, depth, pair)
         main = where if statement.value is None else span(statement.value)
-        if self._is_hosted(main) or any(end.is_hosted for end in ends):
+        channels = tuple(channel for end in ends if end.is_result for channel in end.channels)
+        if not channels and (self._is_hosted(main) or any(end.is_hosted for end in ends)):
+            if sides.graph_channels:
+                pair.graph.append(Row("receive()", depth, channels=sides.graph_channels))
             pair.graph.append(note("host", plain, depth))
             pair.host.append(self._host_row(where, sides, depth, word))
             return pair
-        channels = tuple(channel for end in ends if end.is_result for channel in end.channels)
         row = self._graph_row(where, sides, depth, word)
         row.channels += channels
         pair.graph.append(row)
@@ -330,6 +335,19 @@ class Writer:
             Row(head, depth), Row(head, depth), head, self._body(statement.body, depth + 1)
         )
         return self._joined(statement, before, [part], depth)
+
+
+def _main_parts(statement: ast.stmt) -> list[ast.AST]:
+    """The parts of a statement of which one is on the host if what it does is done there."""
+    match statement:
+        case ast.Assign(targets=targets, value=value):
+            places: list[ast.expr] = [part for part in targets if not isinstance(part, ast.Name)]
+            return [value, *places]
+        case ast.AnnAssign(value=ast.expr() as value):
+            return [statement, value]
+        case ast.Expr(value=value):
+            return [value]
+    return [statement]
 
 
 def _start(depth: int) -> Pair:

@@ -1,0 +1,168 @@
+"""The function that a user calls in place of the one that was compiled.
+
+Its frame looks like that of the user's function: same name, file and parameters, and an error
+leaves it at the line at which it would leave the user's function. So neither a traceback nor a
+debugger shows the slicer in between, and wrong arguments raise what they always raise.
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Callable
+from inspect import CO_VARARGS, CO_VARKEYWORDS
+from typing import Any, Final, TypeAlias
+
+from dilim.slicing.templates import definition, written
+from dilim.slicing.tracebacks import called_from, users_view
+
+_CALL, _PLACE, _ERROR = "%call", "%place", "%error"
+_Place: TypeAlias = tuple[int, int, int, int]
+
+_KINDS: Final = (CO_VARARGS, CO_VARKEYWORDS)
+
+
+def front(f: types.FunctionType, call: Callable[[tuple[Any, ...]], Any]) -> types.FunctionType:
+    """A function that stands in for another.
+
+    Args:
+        f: the user's function.
+        call: what is done instead: a function of the values of the parameters, in the order of the
+            code object's variables (positional, keyword-only, ``*``, ``**``).
+
+    Returns:
+        A function with f's name, parameters, defaults and attributes, and f as ``__wrapped__``.
+        Errors of ``call`` leave it with the traceback that f would give them: frames of the slicer
+        are taken out, and the outermost frame of f itself becomes that of this function.
+    """
+    places = _places(f.__code__)
+    code = _code(f.__code__, places)
+    numbers = {place: number for number, place in enumerate(places)}
+    cells = {_CALL: call, _PLACE: lambda error: _settle(error, f.__code__, code, numbers)}
+    closure = tuple(types.CellType(cells[name]) for name in code.co_freevars)
+    made = types.FunctionType(code, f.__globals__, f.__name__, f.__defaults__, closure)
+    made.__kwdefaults__ = f.__kwdefaults__
+    made.__qualname__, made.__module__, made.__doc__ = f.__qualname__, f.__module__, f.__doc__
+    made.__annotations__ = f.__annotations__
+    made.__dict__.update(f.__dict__)
+    made.__dict__["__wrapped__"] = f
+    return made
+
+
+def _places(code: types.CodeType) -> list[_Place]:
+    """Where an error can leave a function, each place once."""
+    return list(dict.fromkeys(map(_place, code.co_positions())))
+
+
+def _place_of(entry: types.TracebackType) -> _Place:
+    return _place(list(entry.tb_frame.f_code.co_positions())[entry.tb_lasti // 2])
+
+
+def _place(position: tuple[int | None, ...]) -> _Place:
+    line, last_line, column, last_column = position
+    if column is None or last_column is None:
+        column = last_column = -1
+    return line or 0, last_line or line or 0, column, last_column
+
+
+def _code(code: types.CodeType, places: list[_Place]) -> types.CodeType:
+    at = _syntax((code.co_firstlineno, code.co_firstlineno, 0, 0))
+    names = code.co_varnames
+    positional = [ast.arg(name) for name in names[: code.co_argcount]]
+    keyword = names[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    rest = iter(names[code.co_argcount + code.co_kwonlyargcount :])
+    stars = [ast.arg(next(rest)) if code.co_flags & kind else None for kind in _KINDS]
+    arguments = ast.arguments(
+        positional[: code.co_posonlyargcount],
+        positional[code.co_posonlyargcount :],
+        stars[0],
+        [ast.arg(name) for name in keyword],
+        [None] * len(keyword),
+        stars[1],
+        [],
+    )
+    every = [*positional, *arguments.kwonlyargs, *(star for star in stars if star is not None)]
+    values = ast.Tuple([ast.Name(part.arg, ast.Load()) for part in every], ast.Load())
+    text = "try: return _call(_values)\nexcept BaseException as _error: _at = _place(_error)"
+    parts: dict[str, Any] = {"_call": _CALL, "_values": values, "_place": _PLACE, "_at": "%at"}
+    guard: Any = written(text, at, _error=_ERROR, **parts)[0]
+    handler = guard.handlers[0]
+    handler.name = _ERROR
+    for number, place in enumerate(places):
+        if not place[0]:
+            continue
+        text = f"if _at == {number}: raise _error"
+        handler.body += written(text, _syntax(place), _at="%at", _error=_ERROR)
+    handler.body += written("raise _error", at, _error=_ERROR)
+    inner = definition("%front", [], [guard], at)
+    inner.args = arguments
+    outer = definition("%outer", [ast.arg(_CALL), ast.arg(_PLACE)], [inner], at)
+    module = ast.fix_missing_locations(ast.Module([outer], []))
+    compiled = compile(module, code.co_filename, "exec", dont_inherit=True)
+    for _ in range(2):
+        compiled = next(part for part in compiled.co_consts if isinstance(part, types.CodeType))
+    return compiled.replace(co_name=code.co_name, co_qualname=code.co_qualname)
+
+
+def _syntax(place: _Place) -> ast.AST:
+    line, last_line, column, last_column = place
+    return ast.Pass(
+        lineno=line, end_lineno=last_line, col_offset=column, end_col_offset=last_column
+    )
+
+
+def _settle(
+    error: BaseException,
+    users: types.CodeType,
+    ours: types.CodeType,
+    numbers: dict[_Place, int],
+) -> int:
+    """Cleans an error's traceback; gives the number of the place at which it has to leave."""
+    users_view(error)
+    entry = error.__traceback__
+    while entry is not None and entry.tb_frame.f_code is ours:
+        entry = entry.tb_next
+    number = -1
+    if entry is not None and _is_users(entry.tb_frame.f_code, users):
+        place, line = _place_of(entry), entry.tb_lineno
+        path = _path_to(users, place) or [place]
+        entry = called_from(
+            entry.tb_next,
+            [("<listcomp>", users.co_filename, inner[0], _syntax(inner)) for inner in path[1:]],
+        )
+        on_line = (number for place, number in numbers.items() if place[0] == line)
+        number = numbers.get(path[0], next(on_line, -1))
+    error.__traceback__ = entry
+    return number
+
+
+def _path_to(code: types.CodeType, place: _Place) -> list[_Place]:
+    """The places of the list comprehensions around a place, where they have frames, and itself.
+
+    Before Python 3.12 they are functions. The slicer runs them as loops.
+    """
+    own = _places(code)
+    if place in own:
+        return [place]
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType) and inner.co_name == "<listcomp>":
+            path = _path_to(inner, place)
+            around = [part for part in own if _holds(part, path[0])] if path else []
+            if around:
+                # The last to begin is the comprehension itself.
+                return [max(around, key=lambda part: (part[0], part[2], -part[1], -part[3])), *path]
+    return []
+
+
+def _holds(outer: _Place, inner: _Place) -> bool:
+    begins = (outer[0], outer[2]) <= (inner[0], inner[2])
+    return begins and (inner[1], inner[3]) <= (outer[1], outer[3])
+
+
+def _is_users(code: types.CodeType, users: types.CodeType) -> bool:
+    """Whether code is that of the user's function, or of a piece of it."""
+    return (code.co_filename, code.co_name, code.co_firstlineno) == (
+        users.co_filename,
+        users.co_name,
+        users.co_firstlineno,
+    )
