@@ -27,7 +27,7 @@ def slices(
     arguments: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[-- ARGUMENTS]", help="What the file is given as a script.", show_default=False
+            metavar="ARGUMENT", help="For the script; put -- before them.", show_default=False
         ),
     ] = None,
     explain: Annotated[
@@ -41,9 +41,9 @@ def slices(
 ) -> None:
     """Show the graph program and the host program of a function.
 
-    The file runs as a script until it calls the function; with the arguments of that call the
-    function is sliced and run. If the function needs no arguments, the file is only imported. What
-    the file prints goes to stderr.
+    The file runs as a script until it calls the function; that call is carried
+    out, and the function is sliced for its arguments. For a function that needs
+    no arguments the file is only imported. What is printed goes to stderr.
 
     Example:  dilim slices examples/linear_classifier.py:train
     """

@@ -64,6 +64,7 @@ def _of_tensor(slicer: Slicer, x: Tensor, name: str) -> Callable[[], Any]:
         raise OnHost(f"{name} of a tensor")
     if name == "grad":
         slicer.know_leaves(x)
+        slicer.use_grad(x)
     return lambda: getattr(x, name)
 
 
@@ -89,6 +90,7 @@ def _of_class(slicer: Slicer, kind: type, name: str) -> Callable[[], Any]:
 
 
 def _of_library(slicer: Slicer, owner: Any, name: str) -> Callable[[], Any]:
+    slicer.rely_on(owner)
     value = getattr(owner, name)
     if callable(value) or isinstance(value, Tensor):
         slicer.know_leaves(value)
@@ -144,6 +146,7 @@ def assign(slicer: Slicer, target: ast.Attribute, value: Any) -> Callable[[], No
         if name != "grad" or holds_host(value) or not (value is None or isinstance(value, Tensor)):
             raise OnHost(f"{name} of a tensor is set")
         slicer.know_leaves(owner)
+        slicer.clear_grad(owner)
         return lambda: setattr(owner, "grad", value)
     kind = type(owner)
     plain = (

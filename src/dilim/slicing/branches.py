@@ -143,6 +143,9 @@ class _Join:
         joined.grads = {key: make(results) for key, make in grads.items()}
         joined.contents = {key: make(results) for key, make in fresh.items()}
         joined.dead = a.dead and b.dead
+        joined.cleared = a.state.cleared & b.state.cleared
+        if a.dead != b.dead:
+            joined.cleared = b.state.cleared if a.dead else a.state.cleared
         joined.held = _common(a.state.held, b.state.held)
         joined.seen = {
             key: value if b.state.seen.get(key, UNBOUND) is value else _STALE

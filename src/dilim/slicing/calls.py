@@ -182,13 +182,33 @@ def _called(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, 
         if isinstance(x, types.FunctionType | types.MethodType) and not _is_traced(x):
             raise OnHost("a function of the user is given to a tensor operation")
     owner = getattr(function, "__self__", function)
-    if getattr(function, "__name__", "") != "zero_grad":
+    clears = getattr(function, "__name__", "") == "zero_grad"
+    if not clears:
         _check_owner(slicer, owner)
-    slicer.know_leaves(owner)
-    for x in (*args, *keywords.values()):
+    for x in (owner, *args, *keywords.values()):
         slicer.know_leaves(x)
+        slicer.rely_on(x)
+    if clears:
+        leaves = owner.parameters() if callable(owner.parameters) else owner.parameters
+        for leaf in leaves:
+            slicer.clear_grad(leaf)
+    elif _looks_at_gradients(owner):
+        for x in (owner, *args):
+            for leaf in _leaves_of(x):
+                slicer.use_grad(leaf)
     result = function(*args, **keywords)
     return slicer.in_graph(result)
+
+
+def _looks_at_gradients(owner: Any) -> bool:
+    module = getattr(owner, "__module__", None) or type(owner).__module__
+    return str(module).startswith("dilim.optim")
+
+
+def _leaves_of(x: Any) -> list[Tensor]:
+    found = getattr(x, "parameters", None) if not isinstance(x, list | tuple) else x
+    items = found() if callable(found) else found
+    return [leaf for leaf in items or () if isinstance(leaf, Tensor)]
 
 
 def _check_owner(slicer: Slicer, owner: Any) -> None:

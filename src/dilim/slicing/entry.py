@@ -214,6 +214,13 @@ class Entry:
 
     # --- the gate -------------------------------------------------------------------------
 
+    def finder(self, paths: Sequence[str]) -> Callable[..., Any]:
+        """A function from the frame's values to what is found at some paths, a tuple."""
+        space: dict[str, Any] = {f"k{k}": value for k, value in enumerate(self.constants)}
+        text = f"lambda {', '.join(self._arguments.values())}: {_tuple(list(paths))}"
+        made: Callable[..., Any] = eval(text, space)
+        return made
+
     def gate(self, cells: list[Cell], without: Sequence[str] = ()) -> Callable[..., Any]:
         """A function from the frame's values to what the program needs, or None.
 

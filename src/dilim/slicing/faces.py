@@ -70,12 +70,15 @@ def _of_variants(sliced: Sliced) -> _Subject:
 
 
 def _analysed(sliced: Sliced, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> _Subject:
-    """Slice for example arguments; nothing is run or kept."""
+    """What runs for example arguments: a program that is there, or a slice that is not kept."""
     if sliced._bind is None:
         return _Subject([], [_plain(sliced)])
     if sliced._bound is not None:
         arguments = (sliced._bound, *arguments)
     values = sliced._bind(*arguments, **keywords)
+    for region in sliced._variants:
+        if region.gate(*values) is not None:
+            return _Subject([region])
     frame = dict(zip(sliced._code.parameters, values, strict=True))
     function: Any = sliced._function
     try:

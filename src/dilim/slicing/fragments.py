@@ -163,7 +163,6 @@ class Fragments:
         receiver = compiled.receiver
         return made if receiver is None else lambda frame: made(frame.get(receiver), frame)
 
-
     def _cell(self, name: str, compiled: _Code) -> types.CellType:
         known = self._cells.get(name)
         if known is not None:
@@ -283,7 +282,7 @@ def _nodes(statements: Sequence[Statement]) -> Iterator[ast.stmt]:
 def _begin(loop: For, renderer: Renderer) -> list[ast.stmt]:
     renderer.need(loop.items)
     text = f"_frame[{loop.iterator!r}] = _iter(_items)"
-    return written(text, _place_of_items(loop), _frame=FRAME, _iter="%iter", _items=loop.items)
+    return written(text, _place(loop, loop.items), _frame=FRAME, _iter="%iter", _items=loop.items)
 
 
 def _turn(loop: For, renderer: Renderer) -> list[ast.stmt]:
@@ -295,27 +294,27 @@ def _turn(loop: For, renderer: Renderer) -> list[ast.stmt]:
     )
     names = {"_item": "%item", "_next": "%next", "_end": "%end", "_target": loop.target}
     names["_keep"] = KEEP
-    return written(text, _place_of_items(loop), _frame=FRAME, **names)
+    return written(text, _place(loop, loop.items), _frame=FRAME, **names)
 
 
-def _place_of_items(loop: For) -> ast.AST:
-    """Where CPython says that an iterator is asked for items."""
+def _place(statement: For | With, value: Atom) -> ast.AST:
+    """Where CPython says that a value is asked for an iterator or items, or to be entered or left."""
     if sys.version_info >= (3, 13):
-        return loop.items
-    return loop.at or loop.items
+        return value
+    return statement.at or value
 
 
 def _enter(statement: With, renderer: Renderer) -> list[ast.stmt]:
     renderer.need(statement.context)
     text = f"_target = _enter(_frame, {statement.manager!r}, _context)"
-    at = statement.at or statement.context
+    at = _place(statement, statement.context)
     names = {"_target": statement.target or "%value", "_enter": "%enter"}
     return written(text, at, _frame=FRAME, _context=statement.context, **names)
 
 
 def _leave(statement: With, renderer: Renderer) -> list[ast.stmt]:
     text = f"return _leave(_frame.pop({statement.manager!r}), _error)"
-    at = statement.at or statement.context
+    at = _place(statement, statement.context)
     return written(text, at, _frame=FRAME, _leave="%leave", _error=_ERROR)
 
 

@@ -281,6 +281,7 @@ class Run:
         self.left: list[str] = []
         self.learned: dict[Any, Any] = {}
         self.versions: dict[int, int] = {}
+        self.grads: list[tuple[Tensor, Any]] = []
         self.result: Any = None
         self.code = 0
 
@@ -301,19 +302,31 @@ class Run:
 
     def is_untouched(self) -> bool:
         """Whether nobody but the program has changed what it made or set."""
-        return all(
-            self.objects[number]._storage.version == version
-            for number, version in self.versions.items()
-        ) and all(
-            getattr(owner, name, None) is value for (_, name), (owner, value) in self.now.items()
+        return (
+            all(
+                self.objects[number]._storage.version == version
+                for number, version in self.versions.items()
+            )
+            and all(
+                getattr(owner, name, None) is value
+                for (_, name), (owner, value) in self.now.items()
+            )
+            and all(self.same_grads())
         )
+
+    def same_grads(self) -> list[bool]:
+        """Per leaf, whether its gradient is what the program believes."""
+        return [
+            leaf.grad is self.now.get((id(leaf), "grad"), (leaf, before))[1]
+            for leaf, before in self.grads
+        ]
 
     def touched(self) -> list[tuple[str, str]]:
         """Class and name of the attributes that somebody else has changed."""
         return [
             (type(owner).__qualname__, name)
             for (_, name), (owner, value) in self.now.items()
-            if getattr(owner, name, None) is not value
+            if name != "grad" and getattr(owner, name, None) is not value
         ]
 
     def learn(self, statement: Any, value: Any) -> None:

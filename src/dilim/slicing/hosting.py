@@ -173,7 +173,6 @@ class Hosting(Interpreter):
             self.actions.append(action)
             control.send_in(self.trace, action.channel, action.sent)
 
-    initial_grads: dict[int, tuple[Tensor, Any]]
     fragment: Callable[[Scope, Sequence[program.Statement]], Callable[[dict[str, Any]], None]]
     finish: Callable[[Any, Any], None]
 

@@ -10,6 +10,7 @@ from dilim.runtime.devices import CPU
 from dilim.slicing import attributes, program
 from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost, Unsliceable
+from dilim.slicing.fingerprints import Fingerprint
 from dilim.slicing.host import Action, Objects
 from dilim.slicing.liveness import Liveness, liveness_of
 from dilim.slicing.numbers import Number
@@ -71,6 +72,7 @@ class State:
     contents: dict[int, Any]
     held: dict[Any, Any]
     seen: dict[tuple[int, str], Any]
+    cleared: frozenset[int]
     dead: bool
 
 
@@ -115,6 +117,8 @@ class Interpreter:
         self.actions: list[Action] = []
         self.frames = 0
         self.made_by: dict[int, program.Statement] = {}
+        self.cleared: set[int] = set()
+        self.relied: set[int] = set()
         self.touched: dict[int, Any] = {}
         self.makings: dict[int, Any] = {}
         self.joined: dict[int, tuple[Number, Tensor | None, Tensor | None]] = {}
@@ -153,6 +157,7 @@ class Interpreter:
             {key: _copy_of(value) for key, value in self.fresh.items()},
             dict(self.objects.held),
             dict(self.seen),
+            frozenset(self.cleared),
             self.dead,
         )
 
@@ -172,6 +177,7 @@ class Interpreter:
             _refill(self.fresh[key], contents)
         self.objects.held = dict(state.held)
         self.seen = dict(state.seen)
+        self.cleared = set(state.cleared)
         self.dead = state.dead
 
     # --- objects that the region makes ----------------------------------------------------
@@ -205,9 +211,41 @@ class Interpreter:
         self.kept.append(result)
         return result
 
-    def join_objects(
-        self, x: Tensor, flag: Number, yes: Tensor | None, no: Tensor | None
-    ) -> None:
+    def use_grad(self, leaf: Tensor) -> None:
+        """The gradient of a leaf is looked at, or added to.
+
+        Raises:
+            OnHost: host code changes it.
+        """
+        path = self.entry.path(leaf)
+        if ("host path", f"{path}.grad") in self.decisions:
+            raise OnHost("a gradient that host code changes")
+        if id(leaf) in self.cleared or id(leaf) not in self.leaves:
+            return
+        if leaf.grad is None and self.initial_grads[id(leaf)][1] is None:
+            self.entry.guard(f"{path}.grad is None")
+
+    def clear_grad(self, leaf: Tensor) -> None:
+        """The gradient of a leaf is forgotten."""
+        if ("host path", f"{self.entry.path(leaf)}.grad") in self.decisions:
+            raise OnHost("a gradient that host code changes")
+        self.cleared.add(id(leaf))
+
+    def rely_on(self, value: Any) -> None:
+        """Library code may look at all that an object of dilim holds."""
+        kind = type(value)
+        if id(value) in self.relied or isinstance(value, Tensor):
+            return
+        if not (attributes.is_dilims(kind) or attributes.is_module(kind)):
+            return
+        if not hasattr(value, "__dict__") or isinstance(value, type):
+            return
+        self.relied.add(id(value))
+        self.entry.guard(f"{self.entry.constant(Fingerprint(value))}.holds()")
+
+    initial_grads: dict[int, tuple[Tensor, Any]]
+
+    def join_objects(self, x: Tensor, flag: Number, yes: Tensor | None, no: Tensor | None) -> None:
         """A tensor of the graph stands for one of two objects.
 
         Args:
@@ -237,8 +275,9 @@ class Interpreter:
 class Mark:
     """A point of a region to go back to."""
 
-    def __init__(self, frame: Any) -> None:
+    def __init__(self, frame: Any, leaves: dict[int, Tensor]) -> None:
         self._frame = frame
+        self._grads = [(leaf, leaf.grad) for leaf in leaves.values()]
         self._count = len(frame.builder.nodes)
         self._known = dict(frame.contents), dict(frame.reads), dict(frame.written)
         self._constants, self._dead = dict(frame.constants), set(frame.dead)
@@ -254,6 +293,8 @@ class Mark:
         frame.contents, frame.reads, frame.written = self._known
         frame.constants, frame.dead = self._constants, self._dead
         frame._pending.clear()
+        for leaf, grad in self._grads:
+            leaf.grad = grad
 
 
 def _copy_of(value: Any) -> Any:

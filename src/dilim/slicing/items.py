@@ -56,7 +56,9 @@ def _tensor_item(slicer: Slicer, step: program.Step, x: Tensor, index: Any) -> A
     if not is_dynamic:
         return x[position]
     result = _if_in_range(slicer, step, x, index, lambda: x[position])
-    slicer.trace.frozen.add(result._data.cell)  # eagerly a view; here a copy, which nobody may write
+    slicer.trace.frozen.add(
+        result._data.cell
+    )  # eagerly a view; here a copy, which nobody may write
     return result
 
 
@@ -80,9 +82,7 @@ def _if_in_range(
     return checked(slicer, step, fits, compute)
 
 
-def checked(
-    slicer: Slicer, step: program.Step, holds: Tensor, compute: Callable[[], Any]
-) -> Any:
+def checked(slicer: Slicer, step: program.Step, holds: Tensor, compute: Callable[[], Any]) -> Any:
     """What a function gives where a bool of the graph holds; elsewhere the host raises."""
     env = slicer.env
     slicer.branch(

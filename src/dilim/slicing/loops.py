@@ -193,9 +193,7 @@ def _peel_counted(
     slicer: Slicer, statement: program.For, items: Range, count: Number | None
 ) -> None:
     """Take the first turn out of a loop over a range."""
-    following = Range(
-        numbers.added(items.start, items.step), items.stop, items.step
-    )
+    following = Range(numbers.added(items.start, items.step), items.stop, items.step)
     slicer.peeled[statement] = slicer.peeled.get(statement, 0) + 1
 
     def once() -> None:

@@ -146,9 +146,7 @@ _COMPARISONS: Final[dict[Any, Callable[..., Tensor]]] = {
 }
 
 
-def binary(
-    function: Callable[[Any, Any], Any], a: Any, b: Any, nonzero: bool = False
-) -> Number:
+def binary(function: Callable[[Any, Any], Any], a: Any, b: Any, nonzero: bool = False) -> Number:
     """An arithmetic operation or comparison of numbers, of which one at least is a `Number`.
 
     Args:
@@ -171,8 +169,10 @@ def binary(
             if kind is int and max(_bound(a), _bound(b)) > _EXACT:
                 raise OnHost("a quotient of large ints")
             return Number(elementwise.divide(*_operands(a, b, float)), float)
-        if function in (operator.floordiv, operator.mod) and kind is int and (
-            nonzero or _is_nonzero(b)
+        if (
+            function in (operator.floordiv, operator.mod)
+            and kind is int
+            and (nonzero or _is_nonzero(b))
         ):
             op = (
                 elementwise.floor_divide if function is operator.floordiv else elementwise.remainder

@@ -137,6 +137,12 @@ class Region:
         slicer.know_leaves = know_leaves  # type: ignore[method-assign]
         slicer.initial_grads = grads
         trace.before_failure = slicer.before_failure
+
+        def use_grad(leaf: Tensor) -> None:
+            slicer.know_leaves(leaf)
+            slicer.use_grad(leaf)
+
+        trace.use_grad = use_grad
         try:
             with trace.tracing():
                 env: dict[str, Any] = {}
@@ -161,6 +167,8 @@ class Region:
         changed += [f"{entry.path(leaf)}.grad" for leaf in slicer.leaves.values()]
         self.again = entry.gate(list(self.cells), changed)
         self.unknown = slicer.unknown
+        self.leaf_paths = [entry.path(leaf) for leaf in slicer.leaves.values()]
+        self.find_leaves = entry.finder(self.leaf_paths)
         self.paths = [entry.memory(cell) for cell in self.cells]
         self.actions: list[Action] = slicer.actions
         self.constants = list(entry.constants)
@@ -286,6 +294,8 @@ class Runner:
         host.frames[0] = frame
         host.memories = dict(zip(self.region.paths, memory, strict=True))
         versions = [holder._storage.version for holder in memory]
+        leaves = self.region.find_leaves(*values)
+        host.grads = [(leaf, leaf.grad) for leaf in leaves]
         settled = False
 
         def settle() -> None:
@@ -328,6 +338,9 @@ class Runner:
         """What host code has changed: decisions for the next time that the region is sliced."""
         region, host = self.region, self.host
         changed = {("host attribute", key) for key in host.touched()}
+        for path, is_same in zip(region.leaf_paths, host.same_grads(), strict=True):
+            if not is_same:
+                changed.add(("host path", f"{path}.grad"))
         if again is not None:
             for paths, now, before in zip(
                 (region.inputs, region.paths, region.slots), again, found, strict=True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -9,9 +10,9 @@ import numpy as np
 
 from dilim import scalar
 from dilim.backends.llvm import binding, calls
-from dilim.errors import ShapeError, UnsupportedError
+from dilim.errors import ShapeError, StateError, UnsupportedError
 from dilim.runtime.build import cached_object
-from dilim.scalar.network import Module
+from dilim.scalar.network import MLP, Module
 from dilim.scalar.optimizers import Adam, Optimizer
 from dilim.scalar.value import Value
 from dilim.slicing.scalar_code import ENTRY, LANES, Setting, Table, write_step
@@ -57,6 +58,7 @@ class CompiledModel:
         self._kind = _kind_of(optimizer)
         sample = trace_sample(model, loss)
         self._parameters = sample.parameters
+        self._activations = _activations(model)
         if optimizer is not None:
             _check_parameters(optimizer, self._parameters)
         self._loss = loss
@@ -114,7 +116,12 @@ class CompiledModel:
 
         Raises:
             ShapeError: rows of another length, or not one target for each.
+            StateError: values or activations of the model were replaced since it was compiled.
+            TypeError: samples or targets are no numbers.
+            ValueError: steps is negative.
         """
+        if isinstance(steps, bool) or not isinstance(steps, int) or steps < 0:
+            raise ValueError(f"compiled train: expected steps >= 0, received {steps!r}")
         self._give(samples, targets)
         self._memory.make_room(steps)
         self._read_state(steps)
@@ -126,12 +133,26 @@ class CompiledModel:
     def _run(self, steps: int) -> None:
         """Read the parameters, run, write parameters and gradients."""
         memory = self._memory
+        self._check_model()
         memory.table[Table.STEPS] = steps
         self._set_settings()
         if self._train(memory.address):
             for value in self._parameters:
                 value.data = float(value.data)
             self._train(memory.address)
+
+    def _check_model(self) -> None:
+        """Refuse a model that is no longer the one that was compiled."""
+        now = self.model.parameters()
+        if (
+            len(now) != len(self._parameters)
+            or not all(map(operator.is_, now, self._parameters))
+            or _activations(self.model) != self._activations
+        ):
+            raise StateError(
+                "compiled model: values or activations of the model were replaced since it was "
+                "compiled; compile it again, or change numbers with value.data = ..."
+            )
 
     # --- data -----------------------------------------------------------------------------
 
@@ -143,7 +164,7 @@ class CompiledModel:
             self._given = data
 
     def _targets(self, targets: Numbers) -> np.ndarray:
-        wanted = np.asarray(targets, np.float64)
+        wanted = _numbers("targets", targets)
         if wanted.ndim != 1:
             raise ShapeError(f"compiled step: expected a row of targets, received {wanted.shape}")
         if self._loss is scalar.loss.hinge and not np.isin(wanted, (-1.0, 1.0)).all():
@@ -200,6 +221,12 @@ class CompiledModel:
             optimizer._squares = memory.second[:count].tolist()
         elif self._kind == "momentum":
             optimizer._velocities = memory.first[:count].tolist()  # type: ignore[union-attr]
+
+
+def _activations(model: Module) -> list[str]:
+    layers = model.layers if isinstance(model, MLP) else []
+    neurons = [neuron for layer in layers for neuron in layer.neurons] or [model]
+    return [neuron.activation for neuron in neurons]  # type: ignore[attr-defined]
 
 
 class _Memory:
@@ -262,8 +289,24 @@ def _signature(samples: Rows, targets: Numbers) -> Any:
     return None
 
 
+def _numbers(what: str, given: Rows | Numbers) -> np.ndarray:
+    """The numbers as float64.
+
+    Raises:
+        ShapeError: rows of different lengths.
+        TypeError: texts, None or other objects are among them.
+    """
+    try:
+        array = np.asarray(given)
+    except ValueError:
+        raise ShapeError(f"compiled model: expected {what} in rows of equal length") from None
+    if array.size and array.dtype.kind not in "biuf":
+        raise TypeError(f"compiled model: expected numbers as {what}, received {given!r:.60}")
+    return array.astype(np.float64)
+
+
 def _rows(samples: Rows, features: int) -> np.ndarray:
-    rows = np.asarray(samples, np.float64)
+    rows = _numbers("samples", samples)
     if rows.ndim != 2 or rows.shape[1] != features:
         raise ShapeError(
             f"compiled model: expected samples of {features} numbers each, received an array of "

@@ -130,7 +130,7 @@ class Slicer(Hosting):
             return
         self.flush()
         top = self.trace.top
-        mark = Mark(top)
+        mark = Mark(top, self.leaves)
         try:
             ready()
         except OnHost as refusal:

@@ -30,7 +30,13 @@ class SlicerTrace(Trace):
         self.outer_writes: list[Before] = []
         self.grads_at_entry: dict[int, Any] = {}
         self.before_failure: Callable[[], None] = lambda: None
+        self.use_grad: Callable[[Tensor], None] = lambda leaf: None
         self.frozen: set[Cell] = set()
+
+    def expect_gradient(self, leaf: Tensor) -> None:
+        """See `Tracer.expect_gradient`."""
+        self.use_grad(leaf)
+        super().expect_gradient(leaf)
 
     def emit(self, op: str, values: Sequence[Value], params: dict[str, Any]) -> Value:
         """See `Trace.emit`."""

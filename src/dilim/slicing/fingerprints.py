@@ -1,0 +1,89 @@
+"""Whether objects of dilim are as they were: modules, optimisers, generators.
+
+Library code reads attributes while a region is sliced. What it may have read is compared, by identity, each
+time the region is used: the attributes of an object, and of those it holds, to any depth.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dilim.slicing.attributes import is_dilims, is_module
+from dilim.tensors.tensor import Tensor
+
+_FOLLOWED = frozenset({"_learning_rate"})
+"""Attributes whose number is state of the program, so that another number changes nothing."""
+
+
+class Fingerprint:
+    """What an object holds.
+
+    Args:
+        value: an object of dilim, or of a class made from one of dilim's.
+    """
+
+    def __init__(self, value: Any) -> None:
+        self._dicts: list[tuple[dict[Any, Any], list[int]]] = []
+        self._lists: list[tuple[list[Any], list[int]]] = []
+        self._numbers: list[tuple[dict[Any, Any], str, type]] = []
+        self._flags: list[tuple[Tensor, bool]] = []
+        self._kept: list[Any] = []
+        self._seen: set[int] = set()
+        self._add(value)
+
+    def holds(self) -> bool:
+        """Whether all is as it was."""
+        for table, ids in self._dicts:
+            if list(map(id, table.values())) != ids:
+                return False
+        for items, ids in self._lists:
+            if list(map(id, items)) != ids:
+                return False
+        for x, flag in self._flags:
+            if x._requires_grad is not flag:
+                return False
+        return all(type(table.get(name)) is kind for table, name, kind in self._numbers)
+
+    def _add(self, value: Any) -> None:
+        kind = type(value)
+        if id(value) in self._seen:
+            return
+        self._seen.add(id(value))
+        self._kept.append(value)
+        if isinstance(value, Tensor):
+            self._flags.append((value, value.requires_grad))
+        elif kind is list or kind is tuple:
+            if kind is list:
+                self._lists.append((value, list(map(id, value))))
+            for x in value:
+                self._add(x)
+        elif kind is dict:
+            self._dict(value)
+        elif (is_dilims(kind) or is_module(kind)) and hasattr(value, "__dict__"):
+            self._dict(value.__dict__)
+
+    def _dict(self, table: dict[Any, Any]) -> None:
+        followed = [name for name in table if name in _FOLLOWED and type(table[name]) is float]
+        for name in followed:
+            self._numbers.append((table, name, float))
+        if not followed:
+            self._dicts.append((table, list(map(id, table.values()))))
+        else:
+            part = _Without(table, frozenset(followed))
+            self._dicts.append((part, list(map(id, part.values()))))
+        for name, x in table.items():
+            if name not in followed:
+                self._add(x)
+
+
+class _Without(dict[Any, Any]):
+    """A dict as it is at each look, without some of its names."""
+
+    def __init__(self, table: dict[Any, Any], names: frozenset[str]) -> None:
+        super().__init__()
+        self._table = table
+        self._names = names
+
+    def values(self) -> Any:
+        """The values of the other names."""
+        return [x for name, x in self._table.items() if name not in self._names]
