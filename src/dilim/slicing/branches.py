@@ -8,8 +8,8 @@ if somebody looks at it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -114,7 +114,20 @@ class _Join:
 
     def within(self, side: int) -> AbstractContextManager[None]:
         """A context in which nodes go to the end of a side."""
-        return entered_again(self.trace, self.sides[side].frame)
+        return self._entered(side)
+
+    @contextmanager
+    def _entered(self, side: int) -> Iterator[None]:
+        """The region of a side again, with what it wrote into memory."""
+        before = {cell: (cell.value, cell.frame) for cell in self.sides[side].written}
+        with entered_again(self.trace, self.sides[side].frame):
+            for cell, value in self.sides[side].written.items():
+                cell.value, cell.frame = value, self.sides[side].frame
+            try:
+                yield
+            finally:
+                for cell, (value, frame) in before.items():
+                    cell.value, cell.frame = value, frame
 
     def finish(self, test: Number, since: int) -> None:
         """Build the node; the state becomes the joined one."""
@@ -246,11 +259,20 @@ class _Join:
         plain = []
         for side, x in enumerate((a, b)):
             with self.within(side):
-                plain.append(without_used_tape(self.trace, x))
+                plain.append(self._settled(side, without_used_tape(self.trace, x)))
         self.columns.append((plain[0], plain[1]))
         if is_used_up(a) or is_used_up(b):
             return lambda results: use_up(results[position])
         return lambda results: results[position]
+
+    def _settled(self, side: int, x: Tensor) -> Tensor:
+        """The numbers that a tensor has at the end of a side that wrote into its memory."""
+        if x.device is not self.trace or x._data.cell not in self.sides[side].written:
+            return x
+        if x._node is not None:
+            raise Unsliceable("a tensor with a gradient is written in place on one path")
+        settled: Tensor = self.trace.symbol(self.trace.value(x._data))
+        return settled
 
     def _object(self, a: Tensor, b: Tensor) -> Made:
         """A tensor that is one object or another; the host sees which."""

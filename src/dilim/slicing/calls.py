@@ -14,7 +14,7 @@ from dilim.slicing.errors import OnHost, Restart
 from dilim.slicing.inlining import Given, inline
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import check_depth
-from dilim.slicing.values import Host, Range, holds_host
+from dilim.slicing.values import Host, Range, holds_host, is_among, owner_of
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -58,13 +58,13 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
             for k in node.keywords
             if k.arg is not None
         }
-    if function in _CONVERSIONS and len(args) == 1 and not keywords:
+    if is_among(function, _CONVERSIONS) and len(args) == 1 and not keywords:
         return lambda: _converted(function, args[0])
     if function is range:
         return lambda: _range(args)
     if _is_method_of_fresh(slicer, function):
         return _fresh_method(slicer, function, args, keywords)
-    if function in _MAKERS:
+    if is_among(function, _MAKERS):
         if any(x.__class__ not in (list, tuple, dict, range) for x in args) or _unknown(args):
             raise OnHost
         return lambda: slicer.make(function(*args, **keywords), node)
@@ -75,7 +75,16 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
     method = _called_method(function)
     if method is not None:
         return lambda: inline(slicer, step, method, args, keywords)
-    raise OnHost(f"{getattr(function, '__qualname__', type(function).__name__)} is called")
+    raise OnHost(f"{described(function)} is called")
+
+
+def described(function: Any) -> str:
+    """The name of a function, without looking into objects of the user's."""
+    if isinstance(
+        function, types.FunctionType | types.BuiltinFunctionType | types.MethodType | type
+    ):
+        return str(function.__qualname__)
+    return type(function).__name__
 
 
 def _called_method(function: Any) -> types.MethodType | None:
@@ -90,7 +99,7 @@ def _called_method(function: Any) -> types.MethodType | None:
 
 
 def _is_traced(function: Any) -> bool:
-    owner = getattr(function, "__self__", None)
+    owner = owner_of(function)
     if isinstance(owner, Tensor):
         return True
     if owner is not None and not isinstance(owner, types.ModuleType):
@@ -100,7 +109,9 @@ def _is_traced(function: Any) -> bool:
         return function is Tensor or function.__module__ == "dilim.tensors.tape"
     if is_dilims(type(function)):
         return True
-    module = getattr(function, "__module__", None) or ""
+    if not isinstance(function, types.FunctionType | types.BuiltinFunctionType):
+        return False
+    module = function.__module__ or ""
     return isinstance(function, types.FunctionType | types.BuiltinFunctionType) and (
         module == "dilim" or module.startswith("dilim.")
     )
@@ -148,7 +159,7 @@ def _library(slicer: Slicer, function: Any, node: ast.Call) -> Compute:
             raise OnHost("a host value is given to a tensor operation")
         if x.__class__ is Host and not isinstance(x.kind, Type):
             raise OnHost("a host value is given to a tensor operation")
-    owner = getattr(function, "__self__", None)
+    owner = owner_of(function)
     name = getattr(function, "__name__", "")
     if isinstance(owner, Tensor):
         if name in _READS:
@@ -181,7 +192,9 @@ def _called(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, 
             raise OnHost("a range of the program")
         if isinstance(x, types.FunctionType | types.MethodType) and not _is_traced(x):
             raise OnHost("a function of the user is given to a tensor operation")
-    owner = getattr(function, "__self__", function)
+    owner = owner_of(function)
+    if owner is None:
+        owner = function
     clears = getattr(function, "__name__", "") == "zero_grad"
     if not clears:
         _check_owner(slicer, owner)
@@ -249,15 +262,12 @@ def _range(args: list[Any]) -> Any:
 
 
 def _is_pure(function: Any) -> bool:
-    try:
-        if function in PURE:
-            return True
-    except TypeError:
-        return False
-    owner = getattr(function, "__self__", None)
+    if is_among(function, PURE):
+        return True
+    owner = owner_of(function)
     return isinstance(function, types.BuiltinFunctionType) and (
         owner.__class__ in (str, tuple, range, bytes)
-        or getattr(owner, "__name__", "") in ("math", "operator")
+        or (owner.__class__ is types.ModuleType and owner.__name__ in ("math", "operator"))
     )
 
 
@@ -314,7 +324,7 @@ def _flat(values: Any, depth: int = 0) -> list[Any]:
 
 
 def _is_method_of_fresh(slicer: Slicer, function: Any) -> bool:
-    owner = getattr(function, "__self__", None)
+    owner = owner_of(function)
     return id(owner) in slicer.fresh and isinstance(function, types.BuiltinMethodType)
 
 

@@ -25,7 +25,7 @@ from dilim.slicing.errors import OnHost
 from dilim.slicing.numbers import SMALL, Number
 from dilim.slicing.program import Function, Statement
 from dilim.slicing.tracing import use_up
-from dilim.slicing.values import UNBOUND, Choice, holds_host
+from dilim.slicing.values import UNBOUND, Choice, holds_host, owner_of
 from dilim.slicing.walker import Walker
 from dilim.tensors.cells import Cell, Handle
 from dilim.tensors.dispatch import apply
@@ -117,7 +117,7 @@ class Objects:
             return self._container(value, action)
         if holds_host(value):
             raise OnHost("a value that is not known here")
-        owner = getattr(value, "__self__", None)
+        owner = owner_of(value)
         if isinstance(value, BuiltinMethodType) and owner is not None:
             if self.entry.slot(owner) is not None or self.is_fresh(owner):
                 return f"{self.expression(owner, action)}.{value.__name__}"

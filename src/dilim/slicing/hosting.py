@@ -13,7 +13,7 @@ from dilim.slicing.host import Action
 from dilim.slicing.interpreter import Interpreter, Scope
 from dilim.slicing.numbers import Number
 from dilim.slicing.tracing import is_used_up
-from dilim.slicing.values import UNBOUND, Conflict, Host
+from dilim.slicing.values import UNBOUND, Conflict, Host, owner_of
 from dilim.tensors import control
 from dilim.tensors.tape import mode, no_grad
 from dilim.tensors.tensor import Tensor
@@ -32,6 +32,8 @@ class Hosting(Interpreter):
         """Leave a statement to the host; names that it binds become values of the host."""
         scope = self.scope
         reads, writes = scopes.reads(statement), scopes.writes(statement)
+        if what_hosts_do.calls_super(statement) and scope.code.parameters:
+            reads = {scope.code.parameters[0]: None, **reads}
         if (
             mode.recording
             and host_sees_tape(self, reads)
@@ -322,7 +324,7 @@ class _Pending:
 
 def _containers(value: Any, depth: int = 0) -> list[Any]:
     """The containers and iterators that a value is, holds, or is a method of."""
-    owner = getattr(value, "__self__", None)
+    owner = owner_of(value)
     if owner is not None and owner.__class__ in (list, dict, set):
         return [owner]
     if value.__class__ is tuple and depth < 4:

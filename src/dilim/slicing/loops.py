@@ -8,6 +8,7 @@ carried, it is made again. A value whose type changes in the first turn (``total
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import operator
 from collections.abc import Callable
@@ -61,7 +62,9 @@ def loop(slicer: Slicer, statement: program.While | program.For) -> None:
 
 
 def _for(slicer: Slicer, statement: program.For) -> None:
-    items = slicer.atom(statement.items)
+    items, atom = slicer.value_or_host(statement.items)
+    if atom is not statement.items:
+        statement = dataclasses.replace(statement, items=atom)
     if items.__class__ is range:
         if len(items) <= FLAT:
             _flat(slicer, statement, items)
@@ -169,6 +172,7 @@ def _counted(slicer: Slicer, statement: program.For, items: Range) -> None:
         if x.__class__ is Number and x.origin is not None
     ]
 
+    slicer.flush()
     state = slicer.save()
     try:
         turns.run(count if known else count.tensor, sure=known)

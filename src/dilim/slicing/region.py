@@ -327,7 +327,8 @@ class Runner:
         except Bailed as bailed:
             return bailed.value
         except Exception as error:
-            raise self._seen_by_user(error) from None
+            self._seen_by_user(error)
+            raise
         finally:
             settle()
             self.region.learned.update(host.learned)

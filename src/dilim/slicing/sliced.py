@@ -160,7 +160,8 @@ class Sliced:
         try:
             return Walker(self._code, self._function, watcher).run(frame)
         except Exception as error:
-            raise users_view(error) from None
+            users_view(error)
+            raise
         finally:
             self._seconds += time.perf_counter() - started - watcher.seconds
 

@@ -33,6 +33,8 @@ from dilim.tensors.sites import standing_at
 from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
 
+_READ = "%read"
+
 
 class Slicer(Hosting):
     """Interprets one region; see `Interpreter` for its state."""
@@ -128,6 +130,11 @@ class Slicer(Hosting):
         except OnHost as refusal:
             self.on_host(step, refusal.reason)
             return
+        except (Unsliceable, Restart, branches.LoopSignal):
+            raise
+        except Exception as error:  # the same happens on the host, where it can be seen
+            self.on_host(step, f"{type(error).__name__}: {error}")
+            return
         self.flush()
         top = self.trace.top
         mark = Mark(top, self.leaves)
@@ -166,9 +173,10 @@ class Slicer(Hosting):
             flag = next(f for f in reversed(self.scope.flags) if f.startswith(name))
             self.env[flag] = True
             return
-        value = None
+        value: Any = None
+        atom: Any = None
         if statement.value is not None:
-            value = self.copied(statement.value)
+            value, atom = self.value_or_host(statement.value)
             if value.__class__ is Conflict:
                 raise Unsliceable(value.reason, statement.line)
             if may_be_unbound(value):
@@ -177,11 +185,11 @@ class Slicer(Hosting):
                     self.dead = True
                     return
         if len(self.scopes) == 1:
-            self.finish(value, statement.value)
+            self.finish(value, atom)
             self.dead = True
         else:
             if value.__class__ is Host:
-                self.move(self.scope, statement.value.id, self.scope, RESULT)  # type: ignore[union-attr]
+                self.move(self.scope, atom.id, self.scope, RESULT)
             self.env[RESULT] = value
         self.env[RETURNED] = True
 
@@ -205,7 +213,7 @@ class Slicer(Hosting):
         self.env[RETURNED] = True
 
     def _with(self, statement: program.With) -> None:
-        context = self.atom(statement.context)
+        context = self.value_or_host(statement.context)[0]
         if context.__class__.__module__ != "dilim.tensors.tape":
             raise Unsliceable("a with statement over an object of the host", statement.line)
         with context as target:
@@ -248,6 +256,19 @@ class Slicer(Hosting):
             return self.env.get(name, UNBOUND)
         return self.atom(atom)
 
+    def value_or_host(self, atom: Any) -> tuple[Any, Any]:
+        """What an atom stands for, and the atom; where only the host can read it, another one."""
+        try:
+            value = self.copied(atom)
+        except OnHost:
+            line = getattr(self.scope.at, "line", 0)
+            self._read_on_host(atom, line)
+            name = f"%read{line}"
+            value = self.env[name] = self.env[_READ]
+            self.move(self.scope, _READ, self.scope, name)
+            return value, ast.copy_location(ast.Name(name, ast.Load()), atom)
+        return value, atom
+
     def raise_on_host(self, statement: program.Step) -> None:
         """Let the host carry out a statement that is known to raise."""
         self.on_host(statement, "it raises")
@@ -256,9 +277,10 @@ class Slicer(Hosting):
 
     def _read_on_host(self, atom: Any, line: int) -> None:
         """Let the host read a name, which raises if it is unbound."""
-        target = ast.copy_location(ast.Name("%read", ast.Store()), atom)
+        target = ast.copy_location(ast.Name(_READ, ast.Store()), atom)
         node = ast.copy_location(ast.Assign([target], atom), atom)
-        self.on_host(program.Step(node, (atom.id,), ("%read",), line), "")
+        reads = (atom.id,) if atom.id in self.scope.code.locals else ()
+        self.on_host(program.Step(node, reads, (_READ,), line), "")
         self.flush()
 
     def _cell(self, name: str) -> Any:
@@ -307,7 +329,7 @@ class Slicer(Hosting):
 
     def condition(self, atom: program.Atom) -> bool | Number:
         """The truth of a value: known now, or a bool of the graph."""
-        value = self.copied(atom)
+        value, atom = self.value_or_host(atom)
         if value.__class__ is Choice:
             self.hand_over(self.scope, atom.id, value)  # type: ignore[union-attr]
             value = self.env[atom.id] = Host()  # type: ignore[union-attr]

@@ -133,6 +133,7 @@ class Turns:
             if numbers.is_number(value) or isinstance(value, Tensor) or bundles.is_bundle(value):
                 self.places["name", (depth, name)] = None
         self._check_start()
+        slicer.flush()
         start = slicer.save()
         for _ in range(12):
             try:

@@ -7,7 +7,9 @@ numbers of the program (`numbers.Number`) and the classes here.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from types import BuiltinMethodType, MethodType, MethodWrapperType
 from typing import Any, Final
 
 from dilim.slicing.numbers import Number
@@ -74,6 +76,21 @@ class _Unbound:
 
 UNBOUND: Final = _Unbound()
 """Stands for the value of a name that has none."""
+
+
+_METHODS: Final = (MethodType, BuiltinMethodType, MethodWrapperType)
+
+
+def owner_of(function: Any) -> Any:
+    """What a bound method is bound to; None for other objects, which are not looked into."""
+    if isinstance(function, _METHODS):
+        return function.__self__
+    return None
+
+
+def is_among(function: Any, functions: Iterable[Any]) -> bool:
+    """Whether an object is one of some, by identity: no code of the user's runs."""
+    return any(function is x for x in functions)
 
 
 def holds_host(value: Any, depth: int = 0) -> bool:

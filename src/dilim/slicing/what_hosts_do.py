@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing import program, scopes
 from dilim.slicing.errors import OnHost
-from dilim.slicing.values import Host
+from dilim.slicing.values import Host, is_among
 
 if TYPE_CHECKING:
     from dilim.slicing.hosting import Hosting
@@ -94,10 +94,7 @@ def _is_harmless_call(slicer: Hosting, call: ast.Call) -> bool:
         function.__self__, list | dict | str
     ):
         return function.__name__ in _HARMLESS_METHODS
-    try:
-        return function in HARMLESS
-    except TypeError:
-        return False
+    return is_among(function, HARMLESS)
 
 
 _LOOKING: Final = HARMLESS - {sum, max, min, sorted}
@@ -116,8 +113,8 @@ def may_change(slicer: Hosting, statement: program.Statement) -> bool:
         case ast.Assign(value=ast.Call() as call):
             try:
                 function = slicer.atom(call.func)  # type: ignore[arg-type]
-                return function not in _LOOKING
-            except (OnHost, TypeError):
+                return not is_among(function, _LOOKING)
+            except OnHost:
                 return True
     return False
 
@@ -135,3 +132,11 @@ def operands(slicer: Hosting, statement: program.Statement) -> list[Any]:
         except OnHost:
             continue
     return found
+
+
+def calls_super(statement: program.Statement) -> bool:
+    """Whether a statement may call ``super()``, which looks for the first parameter."""
+    node = getattr(statement, "node", None)
+    return node is not None and any(
+        isinstance(x, ast.Name) and x.id == "super" for x in ast.walk(node)
+    )
