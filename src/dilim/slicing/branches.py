@@ -157,6 +157,7 @@ class _Join:
         joined.contents = {key: make(results) for key, make in fresh.items()}
         joined.dead = a.dead and b.dead
         joined.cleared = a.state.cleared & b.state.cleared
+        joined.uncounted = a.state.uncounted | b.state.uncounted
         if a.dead != b.dead:
             joined.cleared = b.state.cleared if a.dead else a.state.cleared
         joined.held = _common(a.state.held, b.state.held)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dilim.ir.types import type_of
+from dilim.ir.types import Type, type_of
 from dilim.slicing import numbers
+from dilim.slicing.errors import Unsliceable
 from dilim.slicing.numbers import Number
 from dilim.slicing.tracing import SlicerTrace, symbolic, without_used_tape
+from dilim.slicing.values import Choice
 from dilim.tensors.tensor import Tensor
 
 
@@ -35,6 +38,13 @@ def flatten(value: Any, flat: list[Tensor], trace: SlicerTrace) -> Any:
     if isinstance(value, Tensor):
         flat.append(symbolic(trace, without_used_tape(trace, value)))
         return type_of(value)
+    if value.__class__ is Choice:
+        if not is_optional(value):
+            raise Unsliceable("a value of several kinds is carried through a loop")
+        flat.append(value.flag.tensor)
+        return OptionalShape(flatten(value.yes, flat, trace), value.no)
+    if not numbers.is_number(value):
+        raise Unsliceable(f"an object of {type(value).__name__} is carried through a loop")
     number = numbers.symbolic(trace, value)
     flat.append(number.tensor)
     return number.kind
@@ -44,6 +54,9 @@ def unflatten(shape: Any, given: Iterator[Tensor], at_head: bool = False) -> Any
     """A value from its tensors; at the head of a turn, ints are counted from there."""
     if shape.__class__ is list:
         return tuple(unflatten(x, given, at_head) for x in shape)
+    if shape.__class__ is OptionalShape:
+        flag = Number(next(given), bool)
+        return Choice(flag, unflatten(shape.yes, given, at_head), shape.no)
     tensor = next(given)
     if shape in (int, float, bool):
         number = Number(tensor, shape)
@@ -65,6 +78,9 @@ def collect(trace: SlicerTrace, shape: Any, value: Any, out: list[Tensor]) -> No
         for part, x in zip(shape, value, strict=True):
             collect(trace, part, x, out)
         return
+    if shape.__class__ is OptionalShape:
+        _collect_optional(trace, shape, value, out)
+        return
     if shape in (int, float, bool):
         if not numbers.is_number(value) or numbers.kind_of(value) is not shape:
             raise ChangesType
@@ -76,6 +92,24 @@ def collect(trace: SlicerTrace, shape: Any, value: Any, out: list[Tensor]) -> No
     out.append(symbolic(trace, value))
 
 
+def _collect_optional(
+    trace: SlicerTrace, shape: OptionalShape, value: Any, out: list[Tensor]
+) -> None:
+    if value.__class__ is Choice and value.no is shape.no:
+        out.append(value.flag.tensor)
+        collect(trace, shape.yes, value.yes, out)
+        return
+    is_there = value is not shape.no
+    out.append(numbers.symbolic(trace, is_there).tensor)
+    if is_there:
+        collect(trace, shape.yes, value, out)
+    elif shape.yes.__class__ is Type:
+        zero = False if shape.yes.dtype.name == "bool" else 0
+        out.append(trace.full(shape=shape.yes.shape, value=zero, dtype=shape.yes.dtype))
+    else:
+        raise ChangesType
+
+
 def zeros_like(value: Any) -> Any:
     """Zeros like a value, eager: what a name carries before it is bound."""
     if value.__class__ is tuple:
@@ -83,6 +117,19 @@ def zeros_like(value: Any) -> Any:
     if isinstance(value, Tensor):
         return Tensor._from_array(np.zeros(value.shape, value.dtype.numpy))
     return numbers.kind_of(value)(0)
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalShape:
+    """The shape of a `Choice` between a value and a constant such as None."""
+
+    yes: Any
+    no: Any
+
+
+def is_optional(value: Any) -> bool:
+    """Whether a value is a choice between one that a loop can carry and None."""
+    return value.__class__ is Choice and is_carriable(value.yes) and value.no is None
 
 
 def same(a: Any, b: Any) -> bool:

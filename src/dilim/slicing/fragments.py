@@ -298,7 +298,7 @@ def _turn(loop: For, renderer: Renderer) -> list[ast.stmt]:
 
 
 def _place(statement: For | With, value: Atom) -> ast.AST:
-    """Where CPython says that a value is asked for an iterator or items, or to be entered or left."""
+    """Where CPython says that a value is asked for items, or to be entered or left."""
     if sys.version_info >= (3, 13):
         return value
     return statement.at or value

@@ -281,6 +281,7 @@ class Run:
         self.left: list[str] = []
         self.learned: dict[Any, Any] = {}
         self.versions: dict[int, int] = {}
+        self.expected: dict[str, int] = {}
         self.grads: list[tuple[Tensor, Any]] = []
         self.result: Any = None
         self.code = 0
@@ -297,7 +298,6 @@ class Run:
         for frame in self.frames[1:]:
             frame.clear()
 
-    settle: Callable[[], None]
     valid: Callable[[], bool]
 
     def is_untouched(self) -> bool:
@@ -347,6 +347,12 @@ class Run:
         setattr(owner, name, value)
         self.now[id(owner), name] = owner, value
 
+    def count_writes(self, paths: tuple[str, ...]) -> None:
+        """Count writes into memory."""
+        for path in paths:
+            self.memories[path]._storage.version += 1
+            self.expected[path] += 1
+
     def follow(self, frame: dict[str, Any], left: Any) -> None:
         """Take note of how a statement was left."""
         self.code = 0
@@ -366,7 +372,6 @@ class Run:
         Raises:
             Bailed: with the result.
         """
-        self.settle()
         self.left.append(reason)
         result: Any = None
         for depth, (number, code, function, path, target) in enumerate(reversed(steps)):

@@ -165,7 +165,13 @@ class Hosting(Interpreter):
             shown = self.objects.expression(leaf.grad, action)
             lines.append(f"R.set({place}, 'grad', {shown})")
             self.seen[number, "grad"] = leaf.grad
-        return self.objects.refresh(action) + lines
+        return self.count_writes() + self.objects.refresh(action) + lines
+
+    def count_writes(self) -> list[str]:
+        """Code that counts writes into memory that the host can see."""
+        paths = sorted(self.entry.memory(cell) for cell in self.trace.uncounted)
+        self.trace.uncounted.clear()
+        return [f"R.count_writes({tuple(paths)!r})"] if paths else []
 
     def before_failure(self) -> None:
         """An operation follows that may raise: what is written before must be seen."""

@@ -16,6 +16,7 @@ from dilim.slicing.liveness import Liveness, liveness_of
 from dilim.slicing.numbers import Number
 from dilim.slicing.report import Notes
 from dilim.slicing.tracing import SlicerTrace, symbolic
+from dilim.slicing.values import Choice
 from dilim.tensors.tensor import Tensor
 
 RETURNED: Final = "%return"
@@ -73,6 +74,7 @@ class State:
     held: dict[Any, Any]
     seen: dict[tuple[int, str], Any]
     cleared: frozenset[int]
+    uncounted: frozenset[Any]
     dead: bool
 
 
@@ -158,6 +160,7 @@ class Interpreter:
             dict(self.objects.held),
             dict(self.seen),
             frozenset(self.cleared),
+            frozenset(self.trace.uncounted),
             self.dead,
         )
 
@@ -178,6 +181,7 @@ class Interpreter:
         self.objects.held = dict(state.held)
         self.seen = dict(state.seen)
         self.cleared = set(state.cleared)
+        self.trace.uncounted = set(state.uncounted)
         self.dead = state.dead
 
     # --- objects that the region makes ----------------------------------------------------
@@ -220,6 +224,8 @@ class Interpreter:
         path = self.entry.path(leaf)
         if ("host path", f"{path}.grad") in self.decisions:
             raise OnHost("a gradient that host code changes")
+        if leaf.grad.__class__ is Choice:
+            raise OnHost("a gradient that may be there or not")
         if id(leaf) in self.cleared or id(leaf) not in self.leaves:
             return
         if leaf.grad is None and self.initial_grads[id(leaf)][1] is None:

@@ -293,18 +293,9 @@ class Runner:
             array[()] = number
         host.frames[0] = frame
         host.memories = dict(zip(self.region.paths, memory, strict=True))
-        versions = [holder._storage.version for holder in memory]
+        host.expected = {path: holder._storage.version for path, holder in host.memories.items()}
         leaves = self.region.find_leaves(*values)
         host.grads = [(leaf, leaf.grad) for leaf in leaves]
-        settled = False
-
-        def settle() -> None:
-            nonlocal settled
-            if not settled:
-                settled = True
-                for holder, is_written in zip(memory, self.written, strict=True):
-                    if is_written:
-                        holder._storage.version += 1
 
         def valid() -> bool:
             again = self.region.again(*values)
@@ -313,14 +304,17 @@ class Runner:
                 and all(map(_same, again[0], numbers))
                 and all(map(_same, again[1], memory))
                 and all(map(_same, again[2], host.slots))
-                and versions == [holder._storage.version for holder in memory]
+                and all(
+                    host.memories[path]._storage.version == version
+                    for path, version in host.expected.items()
+                )
                 and host.is_untouched()
             ):
                 return True
-            self.region.unstable.update(self._changed(again, found, versions))
+            self.region.unstable.update(self._changed(again, found))
             return False
 
-        host.settle, host.valid = settle, valid
+        host.valid = valid
         try:
             self.session.run(self.inputs, [holder._data for holder in memory])
             return host.result
@@ -328,14 +322,23 @@ class Runner:
             return bailed.value
         except Exception as error:
             self._seen_by_user(error)
+            self._count_all(memory)
+            raise
+        except BaseException:
+            self._count_all(memory)
             raise
         finally:
-            settle()
             self.region.learned.update(host.learned)
             self.region.left += host.left
             host.reset()
 
-    def _changed(self, again: Any, found: Any, versions: list[int]) -> set[Any]:
+    def _count_all(self, memory: tuple[Any, ...]) -> None:
+        """Count a write into all that may have been written when the run was given up."""
+        for holder, is_written in zip(memory, self.written, strict=True):
+            if is_written:
+                holder._storage.version += 1
+
+    def _changed(self, again: Any, found: Any) -> set[Any]:
         """What host code has changed: decisions for the next time that the region is sliced."""
         region, host = self.region, self.host
         changed = {("host attribute", key) for key in host.touched()}
@@ -349,8 +352,8 @@ class Runner:
                 for path, x, y in zip(paths, now, before, strict=True):
                     if not _same(x, y):
                         changed.add(("host path", path))
-        for path, holder, version in zip(region.paths, found[1], versions, strict=True):
-            if holder._storage.version != version:
+        for path, version in host.expected.items():
+            if host.memories[path]._storage.version != version:
                 changed.add(("host path", path))
         return changed
 

@@ -20,6 +20,7 @@ class SlicerTrace(Trace):
     """A graph whose branches and loops may write memory that was made outside of them.
 
     Attributes:
+        uncounted: memory of variables that was written since the host last heard of it.
         frozen: memory that stands for other memory, so that a write would be lost.
         outer_writes: per open region, memory from outside that it wrote, as it was before.
         grads_at_entry: id of a gradient that was there at entry -> how it is found.
@@ -32,6 +33,7 @@ class SlicerTrace(Trace):
         self.before_failure: Callable[[], None] = lambda: None
         self.use_grad: Callable[[Tensor], None] = lambda leaf: None
         self.frozen: set[Cell] = set()
+        self.uncounted: set[Cell] = set()
 
     def expect_gradient(self, leaf: Tensor) -> None:
         """See `Tracer.expect_gradient`."""
@@ -59,6 +61,8 @@ class SlicerTrace(Trace):
             raise OnHost("a write into memory that may be that of another tensor")
         if cell.variable is not None or cell.frame is self.top or not self.outer_writes:
             super().write(target, source)
+            if cell.variable is not None:
+                self.uncounted.add(cell)
             return
         if not cell.frame.is_active:
             raise Unsliceable("memory of a branch or loop that is over is written")

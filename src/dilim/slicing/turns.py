@@ -113,6 +113,9 @@ class Turns:
     origins: list[Any] = field(default_factory=list)
     used_up: set[Place] = field(default_factory=set)
     shown: set[Any] = field(default_factory=set)
+    starts: dict[Place, Any] = field(default_factory=dict)
+    alias: dict[Place, Place] = field(default_factory=dict)
+    uncounted: set[Any] = field(default_factory=set)
 
     def run(self, limit: Any, sure: bool) -> None:
         """Build the node; the state becomes that after the loop."""
@@ -203,12 +206,14 @@ class Turns:
                 cell.value, cell.frame = value, owner
         slicer.restore(start)
         slicer.seen.update(dict.fromkeys(self.shown, _STALE))
+        slicer.trace.uncounted |= self.uncounted
         stale = {p[1] for p in places if p[0] == "cell"}
         slicer.objects.held = {
             cell: (number, None if cell in stale else seen)
             for cell, (number, seen) in kept_held.items()
         }
         given = iter(results)
+        made: dict[Place, Any] = {}
         for place, shape in zip(places, shapes, strict=True):
             value = bundles.unflatten(shape, given)
             if shape is int and self._exit_flags():
@@ -216,9 +221,13 @@ class Turns:
             if isinstance(value, Tensor) and place[0] != "cell":
                 if place in self.used_up:
                     use_up(value)
+                other = made.get(self.alias.get(place))  # type: ignore[arg-type]
                 if not sure and place not in self.first:
                     first = self._start_of(place)
-                    slicer.join_objects(value, self._turned(limit), None, first)
+                    slicer.join_objects(value, self._turned(limit), other, first)
+                elif other is not None:
+                    value = other
+            made[place] = value
             self._put(place, value, after=True, sure=sure, limit=limit)
         self._after(after, places)
 
@@ -226,6 +235,10 @@ class Turns:
         slicer = self.slicer
         if place in self.first:
             return self.first[place]
+        if place in self.starts:
+            start = self.starts[place]
+            absent = numbers.symbolic(self.slicer.trace, False)
+            return Choice(absent, start, None)
         kind, key = place
         if kind == "name":
             return slicer.scopes[key[0]].env[key[1]]
@@ -310,11 +323,13 @@ class Turns:
             if isinstance(head, Tensor) and place[0] != "cell" and place not in self.first:
                 with no_grad():
                     later = Number(index > 0, bool)
-                slicer.join_objects(head, later, None, self._start_of(place))
+                other = heads.get(self.alias.get(place))  # type: ignore[arg-type]
+                slicer.join_objects(head, later, other, self._start_of(place))
             self._put(place, heads[place])
         for name, kind in self.hosted.items():
             slicer.env[name] = Host(kind)
         slicer.seen.update(dict.fromkeys(self.shown, _STALE))
+        slicer.trace.uncounted |= self.uncounted
         at_head = slicer.save()
         self.begin(index)
         stop, skip = slicer.scope.flags[-2:]
@@ -419,13 +434,17 @@ class Turns:
             else:
                 raise Peel(f"{name} changes its type in a loop")
         for key, value in slicer.heap.items():
+            if value.__class__ is Host:
+                continue
             if ("heap", key) not in known and head.heap.get(key, UNBOUND) is not value:
                 more.append(("heap", key))
         for key, leaf in slicer.leaves.items():
             before = head.grads.get(key, slicer.initial_grads[key][1])
             if ("grad", key) not in known and before is not leaf.grad:
-                if before is None:
-                    raise Peel("a gradient is there only after the first turn")
+                if before is None and leaf.grad.__class__ is Choice:
+                    self.starts["grad", key] = bundles.zeros_like(leaf.grad.yes)
+                elif before is None:
+                    self.starts["grad", key] = bundles.zeros_like(leaf.grad)
                 more.append(("grad", key))
         for cell in slicer.trace.outer_writes[-1]:  # type: ignore[attr-defined]
             if ("cell", cell) not in known:
@@ -434,10 +453,27 @@ class Turns:
             if not bundles.same_items(contents, slicer.fresh[key]):
                 raise Restart(("host", slicer.made_by[key]))
         shown = {key for key, x in slicer.seen.items() if head.seen.get(key, UNBOUND) is not x}
-        if more or not shown <= self.shown:
+        uncounted = slicer.trace.uncounted - head.uncounted
+        alias = self._aliases(places)
+        if more or not shown <= self.shown or uncounted - self.uncounted or alias != self.alias:
             self.shown |= shown
+            self.uncounted |= uncounted
+            self.alias = alias
             self.places.update(dict.fromkeys(more))
             raise Again
+
+    def _aliases(self, places: list[Place]) -> dict[Place, Place]:
+        """Places that are one tensor at the end of a turn: each with the first of them."""
+        known: dict[int, Place] = {}
+        found = {}
+        for place in places:
+            value = self._now(place) if place[0] in ("name", "heap") else None
+            if isinstance(value, Tensor):
+                if id(value) in known:
+                    found[place] = known[id(value)]
+                else:
+                    known[id(value)] = place
+        return found
 
     def _host_name(self, name: str, before: Any, now: Any) -> None:
         slicer = self.slicer
