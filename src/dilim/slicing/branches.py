@@ -69,6 +69,7 @@ def branch(
     start = slicer.save()
     since = now()
     sides = []
+    before: Before
     for run in (then, otherwise):
         slicer.restore(start)
         with inside(trace, is_loop=False) as frame:
@@ -76,8 +77,13 @@ def branch(
             try:
                 run()
                 slicer.flush()
-            finally:
-                before: Before = trace.outer_writes.pop()
+            except BaseException:
+                before = trace.outer_writes.pop()
+                for cell, (value, owner) in before.items():
+                    cell.value, cell.frame = value, owner
+                slicer.restore(start)
+                raise
+            before = trace.outer_writes.pop()
             state = slicer.save()
             written = {cell: trace.contents(cell) for cell in before if before[cell][1].is_active}
         for cell, (value, owner) in before.items():
@@ -209,6 +215,8 @@ class _Join:
             kind = a.kind if a.kind == b.kind else None
             return lambda _: Host(kind)
         if isinstance(a, Tensor) and isinstance(b, Tensor) and type_of(a) == type_of(b):
+            if a.requires_grad != b.requires_grad and not (is_used_up(a) or is_used_up(b)):
+                return self._choice(a, b, what)
             return self._object(a, b)
         if numbers.is_number(a) and numbers.is_number(b):
             return self._numbers(a, b, what)

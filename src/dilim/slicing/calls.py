@@ -14,7 +14,7 @@ from dilim.slicing.errors import OnHost, Restart
 from dilim.slicing.inlining import Given, inline
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import check_depth
-from dilim.slicing.values import Host, Range, holds_host, is_among, owner_of
+from dilim.slicing.values import Host, Range, holds_host, holds_number, is_among, owner_of
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ PURE: Final = frozenset(
     {len, range, enumerate, zip, tuple, isinstance, issubclass, type, abs, min, max, sum, reversed,
      sorted, round, hasattr, getattr, callable, divmod, any, all, slice, str, repr, id}
 ) - {id}  # fmt: skip
+_SHALLOW: Final = (len, tuple, enumerate, zip, isinstance, type, reversed, callable)
+"""Builtins that do not look at the items of what they are given."""
 _MAKERS: Final = frozenset({list, dict})
 _CONVERSIONS: Final = frozenset({int, float, bool})
 _READS: Final = frozenset({"item", "__float__", "__int__", "__bool__"})
@@ -279,6 +281,8 @@ def _pure(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, An
         raise OnHost("a builtin of a number of the program")
     if _unknown(given) or any(_is_foreign(slicer, x) for x in given):
         raise OnHost
+    if not is_among(function, _SHALLOW) and any(map(holds_number, given)):
+        raise OnHost("a builtin of numbers of the program")
     if function in (str, repr, sorted, min, max, any, all) and any(
         isinstance(x, Tensor) for x in _flat(given)
     ):

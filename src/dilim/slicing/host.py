@@ -21,7 +21,7 @@ from dilim.ir.types import Type, type_of
 from dilim.ops.table import OPERATIONS
 from dilim.runtime.devices import CPU
 from dilim.slicing.entry import Entry
-from dilim.slicing.errors import OnHost
+from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.numbers import SMALL, Number
 from dilim.slicing.program import Function, Statement
 from dilim.slicing.tracing import use_up
@@ -127,6 +127,7 @@ class Objects:
         slot = self.entry.slot(value)
         return f"S[{slot}]" if slot is not None else self.entry.constant(value)
 
+    lenient = False
     is_fresh: Callable[[Any], bool]
     joined: dict[int, tuple[Number, Tensor | None, Tensor | None]]
 
@@ -169,6 +170,8 @@ class Objects:
 
     def _made(self, x: Tensor, action: Action) -> str:
         """Code for a tensor that the region makes, or a view."""
+        if x._node is not None and x._node.inputs is not None and not self.lenient:
+            raise Unsliceable("a tensor that carries a gradient is handed out")
         handle: Handle = x._data
         number = self._tensors.get(id(x))
         flag = x.requires_grad

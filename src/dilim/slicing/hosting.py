@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from dilim import dtypes
@@ -42,8 +42,13 @@ class Hosting(Interpreter):
             raise Unsliceable("host code is given a tensor that carries a gradient", statement.line)
         self._note_touched(statement)
         pending = self._open(scope)
+        if not pending.agrees(reads, scope.env):
+            self.flush()
+            pending = self._open(scope)
+        self.objects.lenient = what_hosts_do.only_looks(self, statement)
         for name in reads:
             value = scope.env.get(name, UNBOUND)
+            pending.values[name] = value
             if value.__class__ is Conflict:
                 raise Unsliceable(value.reason, statement.line)
             if value is UNBOUND:
@@ -53,6 +58,7 @@ class Hosting(Interpreter):
                     pending.load(name, self.objects.expression(value, pending.action))
                 except OnHost as refusal:
                     raise Unsliceable(refusal.reason, statement.line) from None
+        self.objects.lenient = False
         pending.statements.append(statement)
         self.notes.host(scope.code, statement.line, reason)
         for name in writes:
@@ -309,8 +315,20 @@ class _Pending:
         self.bound: set[str] = set()
         self.opaque = False
         self.unknown: list[tuple[program.Statement, str]] = []
+        self.values: dict[str, Any] = {}
         self.expressions: dict[str, str] = {}
         self._loads: dict[str, str] = {}
+
+    def agrees(self, names: Iterable[str], env: dict[str, Any]) -> bool:
+        """Whether names stand for what they did for the statements that are collected so far."""
+        for name in names:
+            value = env.get(name, UNBOUND)
+            if name in self.bound:
+                if value.__class__ is not Host:
+                    return False
+            elif name in self.values and self.values[name] is not value:
+                return False
+        return True
 
     def load(self, name: str, expression: str) -> None:
         """Bind a name in the host's frame before the fragment runs."""

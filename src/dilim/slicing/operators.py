@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dilim.slicing import numbers
 from dilim.slicing.errors import OnHost, Restart
 from dilim.slicing.numbers import Number
+from dilim.slicing.values import holds_number
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def applied(function: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
         if numbers.is_number(a) and numbers.is_number(b):
             return numbers.binary(function, a, b)
         raise OnHost("a number of the program and another object")
-    if a.__class__ in PLAIN and b.__class__ in PLAIN:
+    if is_constant(a) and is_constant(b):
         _check_small(function, a, b)
         return function(a, b)
     raise OnHost(f"{function.__name__} of {type(a).__name__} and {type(b).__name__}")
@@ -69,6 +70,7 @@ def check_depth(slicer: Slicer, container: Any) -> None:
 
 
 def is_constant(x: Any) -> bool:
+    """Whether a value is the same in every run, through and through."""
     if x.__class__ is tuple:
         return all(map(is_constant, x))
-    return x.__class__ in PLAIN
+    return x.__class__ in PLAIN and not holds_number(x)

@@ -107,6 +107,20 @@ def holds_host(value: Any, depth: int = 0) -> bool:
     return False
 
 
+def holds_number(value: Any, depth: int = 0) -> bool:
+    """Whether a value is, or has inside, a number that is known only when the program runs."""
+    kind = value.__class__
+    if kind is Number or kind is Range or kind is Choice:
+        return True
+    if kind is slice:
+        return any(map(holds_number, (value.start, value.stop, value.step)))
+    if depth < 5 and kind in (tuple, list):
+        return any(holds_number(x, depth + 1) for x in value)
+    if depth < 5 and kind is dict:
+        return any(holds_number(x, depth + 1) for x in value.values())
+    return False
+
+
 def may_be_unbound(value: Any) -> bool:
     """Whether a name that stands for this may have no value."""
     if value.__class__ is Choice:

@@ -140,3 +140,17 @@ def calls_super(statement: program.Statement) -> bool:
     return node is not None and any(
         isinstance(x, ast.Name) and x.id == "super" for x in ast.walk(node)
     )
+
+
+def only_looks(slicer: Hosting, statement: program.Statement) -> bool:
+    """Whether a statement looks at numbers only, so that no gradient is asked for through it."""
+    node: Any = getattr(statement, "node", None)
+    match node:
+        case ast.Assign(value=ast.JoinedStr()):
+            return True
+        case ast.Assign(value=ast.Call() as call):
+            try:
+                return is_among(slicer.atom(call.func), _LOOKING)  # type: ignore[arg-type]
+            except OnHost:
+                return False
+    return False
