@@ -225,6 +225,9 @@ class _Join:
             return lambda results: tuple(make(results) for make in made)
         if a.__class__ is b.__class__ and _same_constant(a, b):
             return lambda _: a
+        for x in (a, b):
+            if id(x) in self.slicer.fresh and id(x) in self.slicer.made_by:
+                raise Restart(("host", self.slicer.made_by[id(x)]))
         return self._choice(a, b, what)
 
     def _choice(self, a: Any, b: Any, what: str) -> Made:

@@ -108,6 +108,10 @@ class Fragments:
         """The same, but it returns the truth of an atom, a bool, where `run` returns None."""
         return self._get("decide", statements, (test, at), True, guarded, observed)
 
+    def piece(self, statements: Sequence[Statement]) -> Fragment:
+        """As `run`, for a piece whose statements may run in other pieces too: all is kept."""
+        return self._get("piece", statements, (), True, True, False)
+
     def begin(self, loop: For) -> Fragment:
         """A function that makes the iterator of a loop and keeps it in the frame."""
         return self._get("begin", (), (loop,), True, False, False)
@@ -185,7 +189,14 @@ def _compile(
 ) -> _Code:
     target = extra[0].target if kind in ("turn", "enter") else None
     bound = () if target is None else (target,)
-    renderer = Renderer(function, statements, keep=keep, observe=observed, bound=bound)
+    renderer = Renderer(
+        function,
+        statements,
+        keep=keep,
+        observe=observed,
+        bound=bound,
+        private=kind != "piece",
+    )
     before = _PARTS[kind](extra[0], renderer) if kind in _PARTS else []
     body = renderer.render(before, *(extra if kind == "decide" else ()))
     at: ast.AST = body[0] if body else _definition("", (), [], function.lines[1])

@@ -74,14 +74,16 @@ class Objects:
 
     Attributes:
         held: memory -> the number of the host's tensor over it, and the contents that it shows.
+        indexed: memory that stands for a view at a position of the program -> tensor and index.
         escaped: whether host code other than the user's straight use may know it.
     """
 
     def __init__(self, trace: Trace, entry: Entry) -> None:
         self.trace = trace
         self.entry = entry
-        self.held: dict[Cell, tuple[int, Any]] = {}
-        self._tensors: dict[int, int] = {}
+        self.held: dict[Any, tuple[int, Any]] = {}
+        self.indexed: dict[Cell, tuple[Tensor, Any]] = {}
+        self._makers: dict[Cell, Tensor] = {}
         self._kept: list[Any] = []
         self.count = 0
 
@@ -121,6 +123,8 @@ class Objects:
         if isinstance(value, BuiltinMethodType) and owner is not None:
             if self.entry.slot(owner) is not None or self.is_fresh(owner):
                 return f"{self.expression(owner, action)}.{value.__name__}"
+        if isinstance(value, MethodType) and isinstance(owner, Tensor):
+            return f"{self._tensor(owner, action)}.{value.__name__}"
         if isinstance(value, MethodType) and self.entry.slot(owner) is not None:
             maker, function = self.entry.constant(MethodType), self.entry.constant(value.__func__)
             return f"{maker}({function}, {self.expression(owner, action)})"
@@ -173,16 +177,21 @@ class Objects:
         if x._node is not None and x._node.inputs is not None and not self.lenient:
             raise Unsliceable("a tensor that carries a gradient is handed out")
         handle: Handle = x._data
-        number = self._tensors.get(id(x))
-        flag = x.requires_grad
         if handle.base is None and handle.cell.variable is None:
-            return self._whole(x, handle.cell, action)
-        if number is None:
-            number = self._tensors[id(x)] = self.fresh()
-            self._kept.append(x)
+            maker = self._makers.setdefault(handle.cell, x)
+            if maker is x:
+                return self._whole(x, handle.cell, action)
+        key = ("view", id(x))
+        known = self.held.get(key)
+        if known is not None:
+            return f"R.views[{known[0]}]"
+        number = self.fresh()
+        self._kept.append(x)
         base = self._base(handle, action)
         steps = self.entry.constant(_steps(handle))
-        return f"R.view({number}, {base}, {steps}, {flag})"
+        action.prelude.append(f"R.view({number}, {base}, {steps}, {x.requires_grad})")
+        self.held[key] = number, None
+        return f"R.views[{number}]"
 
     def _base(self, handle: Handle, action: Action) -> str:
         """Code for a tensor over all of the memory that a handle looks at."""
@@ -195,9 +204,15 @@ class Objects:
 
     def _whole(self, x: Tensor, cell: Cell, action: Action) -> str:
         text = self._contents(cell, x, action)
-        return f"R.with_gradient({text})" if x.requires_grad else text
+        if not x.requires_grad:
+            return text
+        maker = x._node.op.name if x._node is not None else "identity"
+        return f"R.with_gradient({text}, {maker!r})"
 
     def _contents(self, cell: Cell, x: Tensor, action: Action) -> str:
+        if cell in self.indexed:
+            owner, index = self.indexed[cell]
+            return f"{self._tensor(owner, action)}[{self._index(index, action)}]"
         now = self.trace.contents(cell)
         known = self.held.get(cell)
         if known is not None and known[1] is now:
@@ -208,11 +223,19 @@ class Objects:
         action.prelude.append(f"R.{how}({number}, {action.send(x)})")
         return f"O[{number}]"
 
+    def _index(self, index: Any, action: Action) -> str:
+        if index.__class__ is tuple:
+            return "".join(f"{self._index(x, action)}, " for x in index)
+        if index.__class__ is slice:
+            parts = (index.start, index.stop, index.step)
+            return f"slice({', '.join(self.expression(x, action) for x in parts)})"
+        return self.expression(index, action)
+
     def refresh(self, action: Action) -> list[str]:
         """Code that brings tensors of the host up to date with what the graph wrote into them."""
         lines: list[str] = []
         for cell, (number, seen) in list(self.held.items()):
-            if not cell.frame.is_active:
+            if not isinstance(cell, Cell) or not cell.frame.is_active:
                 continue
             now = self.trace.contents(cell)
             if seen is not now:
@@ -294,6 +317,7 @@ class Run:
         self.result = None
         self.slots = ()
         self.objects.clear()
+        self.views.clear()
         self.made.clear()
         self.now.clear()
         self.versions.clear()
@@ -434,9 +458,9 @@ class Run:
         self.versions[number] = x._storage.version
         return x
 
-    def with_gradient(self, x: Tensor) -> Tensor:
+    def with_gradient(self, x: Tensor, maker: str = "identity") -> Tensor:
         """Mark a tensor as the result of a tape that is not at hand any more."""
-        return x if x.requires_grad else use_up(x)
+        return x if x.requires_grad else use_up(x, maker)
 
     def view(self, number: int, base: Tensor, steps: Sequence[Step], flag: bool) -> Tensor:
         """A view of a tensor."""
@@ -444,7 +468,10 @@ class Run:
         with no_grad():
             for step in steps:
                 x = apply(OPERATIONS[step.op], x, **step.params)
-        return x
+            if not steps:
+                x = x.detach()
+        self.views[number] = x
+        return self.with_gradient(x) if flag else x
 
     def memory(self, path: str) -> Tensor:
         """A tensor over the memory of a variable."""

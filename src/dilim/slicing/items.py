@@ -56,9 +56,10 @@ def _tensor_item(slicer: Slicer, step: program.Step, x: Tensor, index: Any) -> A
     if not is_dynamic:
         return x[position]
     result = _if_in_range(slicer, step, x, index, lambda: x[position])
-    slicer.trace.frozen.add(
-        result._data.cell
-    )  # eagerly a view; here a copy, which nobody may write
+    cell = result._data.cell  # eagerly a view; here a copy, which nobody may write
+    slicer.trace.frozen.add(cell)
+    slicer.trace.follow(cell, x, lambda: x[position])
+    slicer.objects.indexed[cell] = x, index
     return result
 
 

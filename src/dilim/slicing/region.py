@@ -118,7 +118,7 @@ class Region:
             known = fragments.get(scope.function)
             if known is None:
                 known = fragments[scope.function] = Fragments(scope.code, scope.function)
-            return known.run(tuple(statements))
+            return known.piece(tuple(statements))
 
         slicer.fragment = fragment
         slicer.finish = lambda value, atom: _finish(slicer, value, atom, self.after is not None)

@@ -62,6 +62,7 @@ class Renderer:
         keep: bool = True,
         observe: bool = False,
         bound: Iterable[str] = (),
+        private: bool = True,
     ) -> None:
         self._function = function
         self._statements = statements
@@ -71,7 +72,9 @@ class Renderer:
         self._loops = 0
         mentions = Counter([*mentioned(statements), *bound])
         total = _counts(function)
-        self._private = {name for name in mentions if _made(name) and mentions[name] == total[name]}
+        self._private = {
+            name for name in mentions if private and _made(name) and mentions[name] == total[name]
+        }
         found = dict.fromkeys(bound)
         for statement in statements:
             found |= writes(statement)

@@ -20,6 +20,7 @@ class SlicerTrace(Trace):
     """A graph whose branches and loops may write memory that was made outside of them.
 
     Attributes:
+        followed: memory that is a view at a position of the program.
         uncounted: memory of variables that was written since the host last heard of it.
         frozen: memory that stands for other memory, so that a write would be lost.
         outer_writes: per open region, memory from outside that it wrote, as it was before.
@@ -33,6 +34,7 @@ class SlicerTrace(Trace):
         self.before_failure: Callable[[], None] = lambda: None
         self.use_grad: Callable[[Tensor], None] = lambda leaf: None
         self.frozen: set[Cell] = set()
+        self.followed: dict[Cell, list[Any]] = {}
         self.uncounted: set[Cell] = set()
 
     def expect_gradient(self, leaf: Tensor) -> None:
@@ -45,6 +47,29 @@ class SlicerTrace(Trace):
         if OPERATIONS[op].failure is not None:
             self.before_failure()
         return super().emit(op, values, params)
+
+    def follow(self, cell: Cell, x: Tensor, take: Callable[[], Tensor]) -> None:
+        """Memory that is what `take` gives, whenever it is looked at.
+
+        Args:
+            cell: the memory.
+            x: the tensor that it is taken from.
+            take: takes it.
+        """
+        source = self.handle(x).cell
+        self.followed[cell] = [source, super().contents(source), take]
+
+    def contents(self, cell: Cell) -> Value:
+        """See `Trace.contents`."""
+        followed = self.followed.get(cell)
+        if followed is not None:
+            source = self.contents(followed[0])
+            if source is not followed[1] or not cell.frame.is_active:
+                del self.followed[cell]
+                fresh: Any = followed[2]()
+                cell.value, cell.frame = self.value(fresh._data), self.top
+                self.followed[cell] = [followed[0], source, followed[2]]
+        return super().contents(cell)
 
     def assign(self, cell: Cell, value: Value) -> None:
         """Replace the contents of memory that belongs to the run."""
@@ -94,9 +119,10 @@ def without_used_tape(trace: SlicerTrace, x: Tensor) -> Tensor:
     return trace.tensor(trace.handle(x)) if is_used_up(x) else x
 
 
-def use_up(x: Tensor) -> Tensor:
-    """Make a tensor one whose tape was used up."""
-    x._node = Node(OPERATIONS["identity"], (), {}, (), (), x._storage.version)
+def use_up(x: Tensor, maker: str = "identity") -> Tensor:
+    """Make a tensor one whose tape was used up; ``maker`` names the operation that made it."""
+    op = OPERATIONS.get(maker, OPERATIONS["identity"])
+    x._node = Node(op, (), {}, (), (), x._storage.version)
     x._node.release()
     x._requires_grad = True
     return x

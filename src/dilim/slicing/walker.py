@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from dilim.slicing.fragments import EXHAUSTED, Fragment, Fragments, Left
 from dilim.slicing.program import Block, Branch, For, Function, Statement, Step, While, With
@@ -83,6 +83,7 @@ class Walker:
         self._plans: dict[tuple[int, int, bool, bool], tuple[Fragment, ...]] = {}
         self._walked: dict[int, bool] = {}
         self._watched: set[int] = set()
+        self._holding = _holding_loops(function)
 
     def run(self, frame: Frame) -> Any:
         """Runs the function on a frame that holds its arguments; gives what it returns."""
@@ -175,19 +176,15 @@ class Walker:
 
     def _is_walked(self, statement: Statement) -> bool:
         """Whether a statement holds a loop that is watched."""
+        if id(statement) not in self._holding:
+            return False
         known = self._walked.get(id(statement))
         if known is None:
-            watched = (
-                isinstance(statement, While | For)
-                and not getattr(statement, "from_comprehension", False)
-                and self._observer.watches(statement)
-            )
+            watched = _is_loop(statement) and self._observer.watches(statement)
             if watched:
                 self._watched.add(id(statement))
-            known = watched or any(
-                self._is_walked(inner) for block in inner_blocks(statement) for inner in block
-            )
-            self._walked[id(statement)] = known
+            inside = [inner for block in inner_blocks(statement) for inner in block]
+            known = self._walked[id(statement)] = watched | any(map(self._is_walked, inside))
         return known
 
     def _fragment(self, group: Sequence[Statement], inside: bool, last: bool) -> Fragment:
@@ -367,3 +364,28 @@ class Walker:
         if isinstance(loop, For):
             frame.pop(loop.iterator, None)
         return None if left[0] == "break" else left
+
+
+def _is_loop(statement: Statement) -> TypeGuard[While | For]:
+    return isinstance(statement, While) or (
+        isinstance(statement, For) and not statement.from_comprehension
+    )
+
+
+def _holding_loops(function: Function) -> set[int]:
+    """The identities of the statements of a function that are loops or hold some."""
+    known: set[int] | None = function.codes.get("loops")
+    if known is None:
+        known = function.codes["loops"] = set()
+        _add_holding(function.body, known)
+    return known
+
+
+def _add_holding(block: Block, found: set[int]) -> bool:
+    any_holds = False
+    for statement in block:
+        inside = [_add_holding(inner, found) for inner in inner_blocks(statement)]
+        if _is_loop(statement) or any(inside):
+            found.add(id(statement))
+            any_holds = True
+    return any_holds
