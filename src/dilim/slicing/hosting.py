@@ -181,6 +181,17 @@ class Hosting(Interpreter):
 
     def before_failure(self) -> None:
         """An operation follows that may raise: what is written before must be seen."""
+        if (
+            self.trace.top is not self.step_frame
+        ):  # library code is inside a branch or loop of its own
+            seen, held = dict(self.seen), dict(self.objects.held)
+            uncounted = set(self.trace.uncounted)
+            self._before_failure()
+            self.seen, self.objects.held, self.trace.uncounted = seen, held, uncounted
+        else:
+            self._before_failure()
+
+    def _before_failure(self) -> None:
         action = Action(f"w{len(self.actions)}", self.callers())
         action.lines += self.write_back(action)
         if action.lines:

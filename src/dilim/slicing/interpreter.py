@@ -129,6 +129,7 @@ class Interpreter:
         self.kept: list[Any] = []
         self.dead = False
         self.current: program.Statement | None = None
+        self.step_frame: Any = trace.top
         self.objects = Objects(trace, entry)
         self.objects.joined = self.joined
         self.objects.is_fresh = lambda value: id(value) in self.fresh
@@ -281,9 +282,11 @@ class Interpreter:
 class Mark:
     """A point of a region to go back to."""
 
-    def __init__(self, frame: Any, leaves: dict[int, Tensor]) -> None:
+    def __init__(self, slicer: Interpreter, frame: Any) -> None:
+        self._slicer = slicer
         self._frame = frame
-        self._grads = [(leaf, leaf.grad) for leaf in leaves.values()]
+        self._state = slicer.save()
+        self._actions = len(slicer.actions)
         self._count = len(frame.builder.nodes)
         self._known = dict(frame.contents), dict(frame.reads), dict(frame.written)
         self._constants, self._dead = dict(frame.constants), set(frame.dead)
@@ -299,8 +302,8 @@ class Mark:
         frame.contents, frame.reads, frame.written = self._known
         frame.constants, frame.dead = self._constants, self._dead
         frame._pending.clear()
-        for leaf, grad in self._grads:
-            leaf.grad = grad
+        self._slicer.restore(self._state)
+        del self._slicer.actions[self._actions :]
 
 
 def _copy_of(value: Any) -> Any:

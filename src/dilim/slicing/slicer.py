@@ -136,8 +136,8 @@ class Slicer(Hosting):
             self.on_host(step, f"{type(error).__name__}: {error}")
             return
         self.flush()
-        top = self.trace.top
-        mark = Mark(top, self.leaves)
+        top = self.step_frame = self.trace.top
+        mark = Mark(self, top)
         try:
             ready()
         except OnHost as refusal:

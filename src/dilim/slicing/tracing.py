@@ -44,7 +44,8 @@ class SlicerTrace(Trace):
 
     def emit(self, op: str, values: Sequence[Value], params: dict[str, Any]) -> Value:
         """See `Trace.emit`."""
-        if OPERATIONS[op].failure is not None:
+        definition = OPERATIONS[op]
+        if definition.failure and definition.can_fail(definition.infer(*values, **params)[1]):
             self.before_failure()
         return super().emit(op, values, params)
 
