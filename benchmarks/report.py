@@ -16,6 +16,7 @@ from channel_points import TITLES as POINT_TITLES
 from eager_cases import CASES
 from harness import Row
 from products import flops
+from slicing_cases import TITLES as SLICING_TITLES
 from targets import targets
 
 SCALAR_TITLES = {
@@ -203,7 +204,25 @@ def vectors(rows: list[Row]) -> list[str]:
     return lines + table(["function", "operations", "dilim", "NumPy", "share"], body)
 
 
-SECTIONS = {"compile_time": compiling, "products": products, "vector_math": vectors}
+def first_calls(rows: list[Row]) -> list[str]:
+    """First calls of compiled functions."""
+    lines = ["## First call of a compiled function, each in a fresh process", ""]
+    lines += ["Milliseconds, medians; imports that the call makes are counted.", ""]
+    keys = ["first_ms", "compile_ms", "later_ms"]
+    timed = [row for row in rows if "first_ms" in row]
+    lines += table(
+        ["case", "peer", "first call", "of it slicing and compiling", "later calls"],
+        [[row["case"], row["peer"], *(number(row.get(key)) for key in keys)] for row in timed],
+    )
+    return lines + missing(rows)
+
+
+SECTIONS = {
+    "compile_time": compiling,
+    "first_call": first_calls,
+    "products": products,
+    "vector_math": vectors,
+}
 
 
 def report(rows: dict[str, list[Row]]) -> str:
@@ -243,6 +262,9 @@ def report(rows: dict[str, list[Row]]) -> str:
     if "channel_points" in rows:
         title = "Points at which a program calls Python"
         lines += timings(title, rows["channel_points"], POINT_TITLES.__getitem__)
+    if "slicing" in rows:
+        title = "Functions compiled by slicing"
+        lines += timings(title, rows["slicing"], SLICING_TITLES.__getitem__)
     if "footprint" in rows:
         lines += footprint(rows["footprint"])
     return "\n".join(lines).rstrip() + "\n"

@@ -1,7 +1,7 @@
 """Runs all benchmarks, one after the other, and writes RESULTS.md beside this file.
 
-python benchmarks/run.py            everything, about 12 minutes; the machine should be idle
-python benchmarks/run.py --quick    short samples, about 4 minutes; prints the report instead
+python benchmarks/run.py            everything, about 14 minutes; the machine should be idle
+python benchmarks/run.py --quick    short samples, about 6 minutes; prints the report instead
 python benchmarks/run.py --only native_step,compile_time --lines LINES    some, added to LINES
 """
 
@@ -32,6 +32,8 @@ SCRIPTS = {
     "vector_math": [],
     "call_cost": ["--rounds", "9"],
     "channel_points": ["--rounds", "9"],
+    "slicing": ["--rounds", "9"],
+    "first_call": [],
     "eager_step": ["--rounds", "9"],
     "footprint": [],
 }

@@ -66,6 +66,14 @@ class _Times:
         fastest = min(known, key=lambda peer: self.of[case, peer])
         return self.ratio(what, limit, case, ours, fastest)
 
+    def beyond(self, what: str, limit: float, case: str, *without: str) -> Target:
+        """What is left of a compiled function's time without that of these peers, in us."""
+        mine, others = self.of.get((case, "dilim")), [self.of.get((case, x)) for x in without]
+        if mine is None or None in others:
+            return Target(f"{what}, us", limit, None)
+        figures = " - ".join(f"{time:.4g}" for time in (mine, *others))
+        return Target(f"{what}, us", limit, mine - sum(others), figures)
+
     def value(self, what: str, limit: float, case: str, peer: str) -> Target:
         """A time by itself."""
         return Target(what, limit, self.of.get((case, peer)))
@@ -82,6 +90,8 @@ def targets(rows: Rows) -> list[Target]:
         *_vectors(rows.get("vector_math", ())),
         *_calls(_Times(rows.get("call_cost", ()))),
         *_points(_Times(rows.get("channel_points", ()))),
+        *_sliced(_Times(rows.get("slicing", ()))),
+        *_first_calls(rows.get("first_call", ())),
     ]
 
 
@@ -214,4 +224,62 @@ def _points(points: _Times) -> list[Target]:
             ("receive", "channel point: a number is received", 0.45),
             ("call", "run with 10 inputs and a new result, no point", 2.0),
         )
+    ]
+
+
+def _sliced(sliced: _Times) -> list[Target]:
+    """Compiled functions, once they are compiled."""
+    classifier = "linear classifier, 3,001 epochs in one call"
+    jax = min(("jax", "jax_1t"), key=lambda peer: sliced.of.get(("classifier", peer), inf))
+    lines = [
+        sliced.beyond("compiled function of 10 tensors: Python around its code", 3, "call", "bare"),
+        sliced.beyond("transfer in a loop: a number", 0.6, "number", "dilim_without", "append"),
+        sliced.beyond("the same: 32 numbers", 1.5, "vector", "dilim_without", "append"),
+        sliced.ratio(f"{classifier} / JAX fori_loop", 0.9, "classifier", "dilim", jax),
+        sliced.ratio(
+            "the same: times faster than PyTorch, eager",
+            *(80, "classifier", "dilim", "torch"),
+            faster=True,
+        ),
+    ]
+    what = "the same, a print each hundredth epoch less the time in print / without"
+    plain, printing, alone = (
+        sliced.of.get(("classifier", peer)) for peer in ("dilim", "dilim_print", "print")
+    )
+    if plain and printing and alone:
+        figures = f"({printing:.4g} - {alone:.4g}) / {plain:.4g} us"
+        lines.append(Target(what, 1.1, (printing - alone) / plain, figures))
+    else:
+        lines.append(Target(what, 1.1, None))
+    return lines + [
+        sliced.ratio(f"{title} as a function / graph built by hand", 1.1, case, "dilim", "graph")
+        for case, title in (
+            ("a", "DQN update 4-64-64-2, batch 32"),
+            ("b", "DQN update 11-256-128-3, batch 64"),
+        )
+    ]
+
+
+def _first_calls(rows: Sequence[Row]) -> list[Target]:
+    first, later = _Times(rows, "first_ms").of, _Times(rows, "later_ms").of
+    compiling = _Times(rows, "compile_ms").of
+
+    def share(state: str, limit: float) -> Target:
+        what = f"linear classifier, first call, {state} caches / plain function"
+        case = f"classifier {state}"
+        mine, plain = (first.get((case, peer)) for peer in ("dilim", "dilim_eager"))
+        if mine is None or plain is None:
+            return Target(what, limit, None)
+        figures = f"{mine:.4g} ms, plain {plain:.4g} ms (later {later[case, 'dilim_eager']:.4g} ms)"
+        return Target(what, limit, mine / plain, figures)
+
+    def milliseconds(state: str, limit: float) -> Target:
+        what = f"slice and compile the small DQN update, {state} caches, new process, ms"
+        return Target(what, limit, compiling.get((f"update {state}", "dilim_at_once")))
+
+    return [
+        share("cold", 1.2),
+        share("warm", 0.25),
+        milliseconds("cold", 500),
+        milliseconds("warm", 50),
     ]

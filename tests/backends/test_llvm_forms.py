@@ -105,6 +105,20 @@ def test_the_first_of_the_best_is_found_in_rows_and_columns(
     agree(name, x, axis=axis, keepdims=data.draw(st.booleans()), target=target)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.uint64])
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+@pytest.mark.parametrize("length", [32, 33, 70])
+def test_elements_that_are_all_as_bad_as_can_be(length, name, dtype):
+    limits = np.iinfo if np.dtype(dtype).kind in "iu" else lambda t: np.finfo(t)
+    edges = [-np.inf, np.inf] if limits is not np.iinfo else [limits(dtype).min, limits(dtype).max]
+    worst, best = edges if name == "argmax" else edges[::-1]
+    x = np.full((3, length), worst, dtype)
+    assert agree(name, x, axis=(1,), keepdims=False).tolist() == [0, 0, 0]
+    assert agree(name, x, axis=(0, 1), keepdims=False) == 0
+    x[1, -1] = best
+    assert agree(name, x, axis=(1,), keepdims=False).tolist() == [0, length - 1, 0]
+
+
 def test_nan_wins_in_any_lane():
     for place in range(70):
         x = np.zeros((1, 70), np.float32)

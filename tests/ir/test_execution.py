@@ -218,7 +218,7 @@ def test_faults_of_the_host_are_named():
     text = "graph() {\n  %1: bool[] = receive[channel='answer']()\n  return %1\n}"
     host = Doubling()
     host.seen = [("ask", 0, f32(1))]
-    with pytest.raises(ShapeError, match=r"channel 'answer': value 0 of type bool\[\], received"):
+    with pytest.raises(ShapeError, match=r"receive 'answer': expected bool\[\], received shape"):
         run(text, host=host)
 
 

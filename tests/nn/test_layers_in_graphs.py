@@ -83,3 +83,13 @@ def test_another_output_or_gradient_is_refused():
         layer.add_backward_to_graph(graph, grad, x, grad)
     with pytest.raises(ShapeError):
         layer.add_backward_to_graph(graph, x, x, y)
+
+
+@pytest.mark.parametrize("backend", ["llvm", "reference"])
+def test_a_compiled_embedding_refuses_what_is_no_row(backend):
+    layer = nn.Embedding(4, 2, generator=dilim.Generator(0))
+    compiled = dilim.Graph.from_function(layer, dilim.tensor([0, 1])).compile(backend=backend)
+    assert compiled([3, 0]).tolist() == layer(dilim.tensor([3, 0])).tolist()
+    for number in (-1, -4, 4):
+        with pytest.raises(IndexError, match="out of range for an axis of size 4"):
+            compiled([0, number])

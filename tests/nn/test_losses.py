@@ -267,3 +267,17 @@ def test_huber_delta_and_its_derivatives():
 def test_bad_targets_are_named(act, error, match):
     with pytest.raises(error, match=match):
         act()
+
+
+@pytest.mark.parametrize("backend", ["llvm", "reference"])
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint8", "uint64"])
+@pytest.mark.parametrize("loss", [losses.cross_entropy, losses.nll])
+def test_a_compiled_loss_refuses_what_is_no_class(loss, dtype, backend):
+    x = dilim.tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
+    right = dilim.tensor([2, 0], dtype=dtype)
+    compiled = dilim.Graph.from_function(loss, x, right).compile(backend=backend)
+    assert compiled(x, right).item() == loss(x, right).item()
+    for number in [3, 255] if dtype.startswith("u") else [3, -1, -3, -4, -128]:
+        wrong = dilim.tensor(np.array([0, number % 256]).astype("uint8").astype(dtype))
+        with pytest.raises(IndexError, match="is out of range for an axis of size 3"):
+            compiled(x, wrong)

@@ -149,6 +149,31 @@ def test_index_arithmetic_agrees_with_numbers():
         assert np.array_equal(np.broadcast_to(_evaluated(expr, grids), value.shape), value)
 
 
+def test_index_arithmetic_wraps_as_int64_does():
+    interner = Interner([5])
+    square = interner.constant(2)
+    for _ in range(5):
+        square = interner.apply("multiply", square, square)
+    assert square.value == 2**32
+    assert interner.apply("multiply", square, square).value == 0
+    largest = interner.constant(2**63 - 1)
+    assert interner.apply("add", largest, interner.constant(1)).value == -(2**63)
+    wide = interner.apply("multiply", interner.index(0), interner.constant(2**62))
+    four = interner.constant(4)
+    halved = interner.apply("floor_divide", interner.apply("multiply", wide, four), four)
+    grid = np.arange(5)
+    assert np.array_equal(_evaluated(halved, [grid]), (grid * 2**62 * 4) // 4)
+
+
+def test_a_reduction_over_nothing_is_a_number():
+    def build(r, x):
+        return [r.sum(r.reshape(x, shape=(3, 0)), axis=(1,), keepdims=False)]
+
+    form = composed(build, normal(0, 3))
+    assert form.reductions == ()
+    assert form.outputs[0].value == 0.0
+
+
 def _evaluated(expr, grids):
     if expr.op == "index":
         return grids[expr.value]

@@ -186,6 +186,25 @@ def test_clearing_says_how_much_there_was(kept):
     assert kept.get("a") is None
 
 
+def test_what_looks_like_an_entry_but_is_a_folder_is_left_alone(kept):
+    kept.put("a", bytes(100))
+    folder = entry_file(kept).with_name("folder.code")
+    folder.mkdir()
+    assert kept.contents() == Contents(1, 100 + HEADER)
+    assert kept.clear() == Contents(1, 100 + HEADER)
+    assert folder.is_dir()
+
+
+def test_only_what_was_removed_is_counted(kept, monkeypatch):
+    kept.put("a", bytes(100))
+
+    def refuse(path):
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    assert kept.clear() == Contents(0, 0)
+
+
 # --- where it is ----------------------------------------------------------------------------
 
 

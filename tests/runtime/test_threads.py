@@ -112,6 +112,19 @@ def test_a_number_in_the_environment_that_is_none_is_an_error(monkeypatch, text)
         threads._default_count()
 
 
+@pytest.mark.parametrize("text", ["many", "-2"])
+def test_it_is_an_error_also_where_no_thread_is_needed(text):
+    code = """
+        import dilim
+        try:
+            dilim.Graph.from_function(lambda x: x + 1.0, dilim.ones(3)).compile()
+        except dilim.errors.DeviceError as error:
+            print(error)
+    """
+    (line,) = python(code, DILIM_THREADS=text)
+    assert f"received '{text}'" in line
+
+
 def test_asking_for_the_number_does_not_load_llvm():
     text = "import sys, dilim; dilim.set_num_threads(2); print('llvmlite' in sys.modules)"
     assert python(text) == ["False"]

@@ -257,3 +257,118 @@ def test_a_function_keeps_the_form_of_its_results():
 def test_every_graph_is_well_formed():
     graph = dilim.Graph.from_function(lambda x: dilim.std(x @ x.T).exp(), X)
     verify(graph.compile(backend="reference").graph, OPERATIONS)
+
+
+@pytest.mark.parametrize("shape", [(-1,), (2, -3)])
+def test_negative_sizes_are_refused(graph, shape):
+    with pytest.raises(ShapeError, match="expected sizes >= 0"):
+        graph.input(shape)
+    with pytest.raises(ShapeError, match="expected sizes >= 0"):
+        graph.receive("channel", shape)
+
+
+def test_a_vector_may_be_a_number(graph):
+    assert graph.input(3).shape == graph.receive("channel", 3).shape == (3,)
+
+
+def test_results_come_in_the_form_that_was_asked_for(graph):
+    x = graph.input(2)
+    y = {"double": x * 2.0, "pair": (x, [x + 1.0])}
+    for given in (graph.compile([x], y)([1.0, 2.0]), graph.run({x: [1.0, 2.0]}, fetch=y)):
+        assert given["double"].tolist() == [2.0, 4.0]
+        first, (second,) = given["pair"]
+        assert first.tolist() == [1.0, 2.0]
+        assert second.tolist() == [2.0, 3.0]
+    with pytest.raises(GraphError, match=r"compile: outputs: expected tensors, .* received str"):
+        graph.compile([x], {"y": "text"})
+
+
+def test_an_input_that_is_there_twice_is_refused(graph):
+    x = graph.input(2, name="x")
+    with pytest.raises(GraphError, match=r"each input once, received input 'x' of .* twice"):
+        graph.compile([x, x], x + 1.0)
+
+
+def test_a_list_of_symbolic_tensors_is_not_a_tensor():
+    with pytest.raises(GraphError, match=r"whose numbers are not known .* use dilim.stack"):
+        dilim.Graph.from_function(lambda x: dilim.tensor([x[0], x[1]]), dilim.ones(2))
+
+
+@pytest.mark.parametrize("backend", ["llvm", "reference"])
+def test_what_a_host_may_give(graph, backend):
+    class Host:
+        given = None
+
+        def receive(self, channel):
+            return self.given
+
+    y = graph.receive("numbers", 2)
+    f = graph.compile([], y * 2.0, backend=backend)
+    host = Host()
+    vector = np.array([1.0, 2.0], np.float32)
+    for host.given in (vector, [vector], (vector,), dilim.tensor(vector), [dilim.tensor(vector)]):
+        assert f(host=host).tolist() == [2.0, 4.0]
+    for host.given, received in (
+        ([vector, vector], "2 values from the host"),
+        ([1.0, 2.0], "2 values from the host"),
+        (None, r"shape \(\) and dtype object"),
+        (np.zeros(2), r"shape \(2,\) and dtype float64"),
+    ):
+        match = rf"receive 'numbers': expected float32\[2\], received {received}"
+        with pytest.raises(ShapeError, match=match):
+            f(host=host)
+
+
+@pytest.mark.parametrize("backend", ["llvm", "reference"])
+@pytest.mark.parametrize(
+    "turn",
+    [lambda x: x.T, lambda x: dilim.flip(x), lambda x: x[1:, ::-2], lambda x: x.T.reshape(-1)[1:]],
+)
+def test_views_of_memory_that_was_reshaped(graph, backend, turn):
+    flat = np.arange(6, dtype=np.float32)
+    for root in (dilim.tensor(flat).reshape(2, 3), dilim.asarray(flat[::-1]).reshape(2, 3)):
+        view = turn(root)
+        x = graph.input(view.shape)
+        f = graph.compile([x], x + view, backend=backend)
+        assert f(dilim.ones(view.shape)).tolist() == (view + 1.0).tolist()
+
+
+# ----- corners of the language --------------------------------------------------------------------
+
+
+def power(e):
+    return 2**e, 3**e, (-1) ** e
+
+
+def nothing_inside(x):
+    return dilim.reshape(x, (3, 0)) @ x, dilim.sum(x, axis=0) + 1.0
+
+
+def signs(x):
+    nan = dilim.mean(x[:0])
+    return dilim.signbit(nan), dilim.copysign(x, nan), dilim.signbit(x - x), dilim.signbit(-x / 0.0)
+
+
+@pytest.mark.parametrize("backend", ["llvm", "reference"])
+@pytest.mark.parametrize(
+    ("function", "x"),
+    [
+        (power, np.array([0, 1, 5, 62, 63, 64, 2**40])),
+        (nothing_inside, np.zeros((0, 3), np.float32)),
+        (signs, np.array([np.inf, -1.0, 0.0, -0.0, np.nan], np.float32)),
+    ],
+    ids=["power", "nothing", "signs"],
+)
+def test_corners_are_as_eager(function, x, backend):
+    compiled = dilim.Graph.from_function(function, x).compile(backend=backend)
+    for got, want in zip(compiled(x), function(dilim.tensor(x)), strict=True):
+        np.testing.assert_array_equal(np.array(got), np.array(want), strict=True)
+        if want.dtype.is_floating:
+            assert dilim.signbit(got).tolist() == dilim.signbit(want).tolist()
+
+
+def test_nan_has_no_sign():
+    nan = dilim.tensor([float("nan")])
+    for x in (nan, -nan):
+        assert dilim.signbit(x).tolist() == [False]
+        assert dilim.copysign(dilim.tensor([-2.0]), x).tolist() == [2.0]

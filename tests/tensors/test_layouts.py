@@ -76,12 +76,8 @@ def test_a_view_is_found_from_its_memory(case):
         view = taken(view, step)
     if not np.shares_memory(root, view):
         return
-    found = steps_to(view, root)
-    if found is None:  # slices of what was reshaped before: a clear error where it is used
-        assert any(step.op == "reshape" for step in steps)
-        return
     again = root
-    for step in found:
+    for step in steps_to(view, root):
         again = taken(again, step)
     np.testing.assert_array_equal(again, view)
 
