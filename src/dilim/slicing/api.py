@@ -57,12 +57,13 @@ def compile(function: Any = None, /, **options: Any) -> Any:
     changes of lists, objects and tensors, and random draws are those of the function as it stands.
     What cannot be sliced runs as plain Python; ``f.explain()`` says which line, and why.
 
-    Can be used as a decorator, with and without options, on functions and methods. Programs that are
-    built by hand are `dilim.Graph`.
+    Can be used as a decorator, with and without options, on functions and methods. Programs that
+    are built by hand are `dilim.Graph`.
 
     Args:
         function: what to compile; or a `Neuron` or `MLP` of `dilim.scalar`, with ``loss`` and
             ``optimizer`` as only options (see `CompiledModel`).
+        **options: those that follow, by keyword.
         strict: raise an error where something falls back to plain Python, or is handed over in a
             loop without being asked for.
         check: run the plain function on copies beside each call, and raise at the first difference.
@@ -70,8 +71,8 @@ def compile(function: Any = None, /, **options: Any) -> Any:
         numerics: "strict": the bits of eager execution. "fast": sums and products may be rounded
             differently where that is quicker.
         backend: "llvm" for machine code, "reference" for NumPy.
-        compile_after: seconds of plain run time after which the function is compiled; 0 for at once;
-            None for about as long as compiling takes.
+        compile_after: seconds of plain run time after which the function is compiled; 0 for at
+            once; None for about as long as compiling takes.
 
     Returns:
         A callable like the function; see `Sliced`.
@@ -97,7 +98,7 @@ def compile(function: Any = None, /, **options: Any) -> Any:
             **options,
         )
     if isinstance(function, Sliced):
-        function = function.__wrapped__
+        function = vars(function)["__wrapped__"]
     if not isinstance(function, types.FunctionType | types.MethodType):
         raise UnsupportedError(
             f"compile: expected a function, a method, or a model of dilim.scalar, received "

@@ -1,7 +1,7 @@
 """Attributes: of tensors, of dilim's objects, and of the user's own.
 
-What the region writes into attributes of the user's plain objects stays in the program (`Slicer.heap`)
-and is written back where the host can see it.
+What the region writes into attributes of the user's plain objects stays in the program
+(`Slicer.heap`) and is written back where the host can see it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def read(slicer: Slicer, node: ast.Attribute) -> Callable[[], Any]:
     Raises:
         OnHost: the host has to.
     """
-    owner = slicer.atom(node.value)  # type: ignore[arg-type]
+    owner = slicer.atom(node.value)
     name = node.attr
     kind = owner.__class__
     if kind is Host or kind is Number:
@@ -105,10 +105,15 @@ def _in_classes(kind: type, name: str) -> Any:
     return UNBOUND
 
 
+def _is_default(kind: type, name: str) -> bool:
+    """Whether a special method of a class is that of ``object``."""
+    return getattr(kind, name) is getattr(object, name)
+
+
 def of_instance(slicer: Slicer, owner: Any, name: str) -> Callable[[], Any]:
     """How to read an attribute of an object of a user's class, as it was at entry."""
     kind = type(owner)
-    if kind.__getattribute__ is not object.__getattribute__ or not hasattr(owner, "__dict__"):
+    if not _is_default(kind, "__getattribute__") or not hasattr(owner, "__dict__"):
         raise OnHost("an object with attributes of its own making")
     raw = _in_classes(kind, name)
     path = slicer.entry.path(owner)
@@ -138,7 +143,7 @@ def assign(slicer: Slicer, target: ast.Attribute, value: Any) -> Callable[[], No
     Raises:
         OnHost: the host has to.
     """
-    owner = slicer.atom(target.value)  # type: ignore[arg-type]
+    owner = slicer.atom(target.value)
     name = target.attr
     if owner.__class__ is Host:
         raise OnHost
@@ -150,7 +155,7 @@ def assign(slicer: Slicer, target: ast.Attribute, value: Any) -> Callable[[], No
         return lambda: setattr(owner, "grad", value)
     kind = type(owner)
     plain = (
-        kind.__setattr__ is object.__setattr__
+        _is_default(kind, "__setattr__")
         and not hasattr(type(_in_classes(kind, name)), "__set__")
         and hasattr(owner, "__dict__")
         and not isinstance(owner, type | types.ModuleType)

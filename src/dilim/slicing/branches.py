@@ -279,12 +279,12 @@ class _Join:
 
     def _settled(self, side: int, x: Tensor) -> Tensor:
         """The numbers that a tensor has at the end of a side that wrote into its memory."""
-        if x.device is not self.trace or x._data.cell not in self.sides[side].written:
+        device: Any = x.device
+        if device is not self.trace or x._data.cell not in self.sides[side].written:
             return x
         if x._node is not None:
             raise Unsliceable("a tensor with a gradient is written in place on one path")
-        settled: Tensor = self.trace.symbol(self.trace.value(x._data))
-        return settled
+        return self.trace.symbol(self.trace.value(x._data))  # type: ignore[no-any-return]
 
     def _object(self, a: Tensor, b: Tensor) -> Made:
         """A tensor that is one object or another; the host sees which."""

@@ -22,15 +22,16 @@ if TYPE_CHECKING:
 
 Compute = Callable[[], Any]
 
-PURE: Final = frozenset(
+_PURE: Final = frozenset(
     {len, range, enumerate, zip, tuple, isinstance, issubclass, type, abs, min, max, sum, reversed,
-     sorted, round, hasattr, getattr, callable, divmod, any, all, slice, str, repr, id}
-) - {id}  # fmt: skip
+     sorted, round, hasattr, getattr, callable, divmod, any, all, slice, str, repr}
+)  # fmt: skip
 _SHALLOW: Final = (len, tuple, enumerate, zip, isinstance, type, reversed, callable)
 """Builtins that do not look at the items of what they are given."""
 _MAKERS: Final = frozenset({list, dict})
 _CONVERSIONS: Final = frozenset({int, float, bool})
-_READS: Final = frozenset({"item", "__float__", "__int__", "__bool__"})
+_READS: Final = {"item": None, "__float__": float, "__int__": int, "__bool__": bool}
+"""Methods that give the number of a tensor -> of which kind; None for that of its dtype."""
 
 
 def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
@@ -39,7 +40,7 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
     Raises:
         OnHost: the host has to.
     """
-    function = slicer.atom(node.func)  # type: ignore[arg-type]
+    function = slicer.atom(node.func)
     if function.__class__ is Host:
         raise OnHost("a function of the host is called")
     if _is_traced(function):
@@ -49,16 +50,11 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
     if any(x.__class__ is Host for x in (*args, *keywords.values())):
         if not users or any(isinstance(x, ast.Starred) for x in node.args):
             raise OnHost("a host value is given to a function")
-        args = [
-            Given(x.kind, a.id) if x.__class__ is Host else x
-            for x, a in zip(args, node.args, strict=True)
-        ]  # type: ignore[attr-defined]
+        args = [_given(x, atom) for x, atom in zip(args, node.args, strict=True)]
         keywords = {
-            k.arg: Given(keywords[k.arg].kind, k.value.id)
-            if keywords[k.arg].__class__ is Host
-            else keywords[k.arg]  # type: ignore
-            for k in node.keywords
-            if k.arg is not None
+            keyword.arg: _given(keywords[keyword.arg], keyword.value)
+            for keyword in node.keywords
+            if keyword.arg is not None
         }
     if is_among(function, _CONVERSIONS) and len(args) == 1 and not keywords:
         return lambda: _converted(function, args[0])
@@ -69,7 +65,7 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
     if is_among(function, _MAKERS):
         if any(x.__class__ not in (list, tuple, dict, range) for x in args) or _unknown(args):
             raise OnHost
-        return lambda: slicer.make(function(*args, **keywords), node)
+        return lambda: slicer.make(function(*args, **keywords))
     if _is_pure(function):
         return lambda: _pure(slicer, function, args, keywords)
     if users:
@@ -78,6 +74,11 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
     if method is not None:
         return lambda: inline(slicer, step, method, args, keywords)
     raise OnHost(f"{described(function)} is called")
+
+
+def _given(value: Any, atom: ast.expr) -> Any:
+    """An argument of a user's function: a value of the host with the name that has it."""
+    return Given(value.kind, getattr(atom, "id", "")) if value.__class__ is Host else value
 
 
 def described(function: Any) -> str:
@@ -114,24 +115,22 @@ def _is_traced(function: Any) -> bool:
     if not isinstance(function, types.FunctionType | types.BuiltinFunctionType):
         return False
     module = function.__module__ or ""
-    return isinstance(function, types.FunctionType | types.BuiltinFunctionType) and (
-        module == "dilim" or module.startswith("dilim.")
-    )
+    return module == "dilim" or module.startswith("dilim.")
 
 
 def _arguments(slicer: Slicer, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
     args: list[Any] = []
     for x in node.args:
         if isinstance(x, ast.Starred):
-            value = slicer.atom(x.value)  # type: ignore[arg-type]
+            value = slicer.atom(x.value)
             if value.__class__ not in (tuple, list):
                 raise OnHost("starred arguments of the host")
             args.extend(value)
         else:
-            args.append(slicer.atom(x))  # type: ignore[arg-type]
+            args.append(slicer.atom(x))
     keywords: dict[str, Any] = {}
     for keyword in node.keywords:
-        value = slicer.atom(keyword.value)  # type: ignore[arg-type]
+        value = slicer.atom(keyword.value)
         if keyword.arg is None:
             if value.__class__ is not dict or id(value) not in slicer.fresh:
                 raise OnHost("keyword arguments of the host")
@@ -151,7 +150,7 @@ def _unknown(values: Any) -> bool:
 def _library(slicer: Slicer, function: Any, node: ast.Call) -> Compute:
     """A call of dilim's own code, which is written to be traced."""
     args, keywords = _arguments(slicer, node)
-    names = [getattr(x, "id", None) for x in node.args]
+    names: list[Any] = [getattr(x, "id", None) for x in node.args]
     names += [getattr(x.value, "id", None) for x in node.keywords]
     given = [*args, *keywords.values()]
     for x, name in zip(given, names, strict=False):
@@ -163,11 +162,8 @@ def _library(slicer: Slicer, function: Any, node: ast.Call) -> Compute:
             raise OnHost("a host value is given to a tensor operation")
     owner = owner_of(function)
     name = getattr(function, "__name__", "")
-    if isinstance(owner, Tensor):
-        if name in _READS:
-            return lambda: _converted(
-                {"item": None, "__float__": float, "__int__": int}.get(name, bool), owner
-            )
+    if isinstance(owner, Tensor) and name in _READS:
+        return lambda: _converted(_READS[name], owner)
 
     def compute() -> Any:
         positional = [
@@ -199,7 +195,7 @@ def _called(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, 
         owner = function
     clears = getattr(function, "__name__", "") == "zero_grad"
     if not clears:
-        _check_owner(slicer, owner)
+        _check_owner(owner)
     for x in (owner, *args, *keywords.values()):
         slicer.know_leaves(x)
         slicer.rely_on(x)
@@ -226,7 +222,7 @@ def _leaves_of(x: Any) -> list[Tensor]:
     return [leaf for leaf in items or () if isinstance(leaf, Tensor)]
 
 
-def _check_owner(slicer: Slicer, owner: Any) -> None:
+def _check_owner(owner: Any) -> None:
     """Refuse modules whose parts are the user's code, which must not run while slicing."""
     modules = getattr(owner, "modules", None)
     if not callable(modules) or isinstance(owner, Tensor):
@@ -264,7 +260,7 @@ def _range(args: list[Any]) -> Any:
 
 
 def _is_pure(function: Any) -> bool:
-    if is_among(function, PURE):
+    if is_among(function, _PURE):
         return True
     owner = owner_of(function)
     return isinstance(function, types.BuiltinFunctionType) and (
@@ -296,7 +292,7 @@ def _pure(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, An
         slicer.makings[id(result)] = result
         if slicer.current is not None:
             slicer.made_by[id(result)] = slicer.current
-    return slicer.make(result, None) if result.__class__ in (list, dict) else result
+    return slicer.make(result) if result.__class__ in (list, dict) else result
 
 
 def _is_foreign(slicer: Slicer, x: Any) -> bool:
@@ -307,13 +303,10 @@ def _is_foreign(slicer: Slicer, x: Any) -> bool:
         slicer.look_into(x)
         path = slicer.entry.path(x)
         slicer.entry.guard(f"len({path}) == {len(x)}")
-        pairs = enumerate(x) if x.__class__ is list else x.items()
+        pairs = list(x.items() if isinstance(x, dict) else enumerate(x))
         for key, item in pairs:
             slicer.outside(item, f"{path}[{key!r}]")
-        return any(
-            item.__class__ in (int, float)
-            for _, item in (enumerate(x) if x.__class__ is list else x.items())
-        )
+        return any(item.__class__ in (int, float) for _, item in pairs)
     return False
 
 
@@ -347,6 +340,6 @@ def _fresh_method(
         result = function(*args, **keywords)
         if result.__class__ in (type({}.items()), type({}.keys()), type({}.values())):
             return tuple(result)
-        return slicer.make(result, None) if result.__class__ in (list, dict) else result
+        return slicer.make(result) if result.__class__ in (list, dict) else result
 
     return compute

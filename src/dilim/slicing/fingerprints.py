@@ -1,7 +1,8 @@
 """Whether objects of dilim are as they were: modules, optimisers, generators.
 
-Library code reads attributes while a region is sliced. What it may have read is compared, by identity, each
-time the region is used: the attributes of an object, and of those it holds, to any depth.
+Library code reads attributes while a region is sliced. What it may have read is compared, by
+identity, each time the region is used: the attributes of an object, and of those it holds, to any
+depth.
 """
 
 from __future__ import annotations

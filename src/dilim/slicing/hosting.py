@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
@@ -26,7 +27,7 @@ class Hosting(Interpreter):
 
     _pending: _Pending | None = None
     branch: Callable[..., None]
-    atom: Callable[[program.Atom], Any]
+    atom: Callable[[ast.expr], Any]
 
     def on_host(self, statement: program.Statement, reason: str) -> None:
         """Leave a statement to the host; names that it binds become values of the host."""
@@ -73,7 +74,7 @@ class Hosting(Interpreter):
         if not what_hosts_do.is_harmless(self, statement):
             pending.opaque = True
             self.flush()
-        if isinstance(statement, program.Step) and statement.node.__class__.__name__ == "Raise":
+        if isinstance(statement, program.Step) and isinstance(statement.node, ast.Raise):
             self.flush()
             self.dead = True
 
@@ -181,9 +182,8 @@ class Hosting(Interpreter):
 
     def before_failure(self) -> None:
         """An operation follows that may raise: what is written before must be seen."""
-        if (
-            self.trace.top is not self.step_frame
-        ):  # library code is inside a branch or loop of its own
+        # library code may be inside a branch or loop of its own
+        if self.trace.top is not self.step_frame:
             seen, held = dict(self.seen), dict(self.objects.held)
             uncounted = set(self.trace.uncounted)
             self._before_failure()
@@ -369,7 +369,7 @@ def _containers(value: Any, depth: int = 0) -> list[Any]:
     return []
 
 
-def host_sees_tape(slicer: Hosting, names: Sequence[str]) -> bool:
+def host_sees_tape(slicer: Hosting, names: Iterable[str]) -> bool:
     """Whether one of these names is a tensor that was recorded on the tape."""
     return any(
         isinstance(x, Tensor) and x._node is not None and not is_used_up(x)
@@ -378,6 +378,6 @@ def host_sees_tape(slicer: Hosting, names: Sequence[str]) -> bool:
 
 
 def _deletes(statement: program.Statement, name: str) -> bool:
-    if not isinstance(statement, program.Step) or statement.node.__class__.__name__ != "Delete":
+    if not isinstance(statement, program.Step) or not isinstance(statement.node, ast.Delete):
         return False
-    return any(getattr(target, "id", None) == name for target in statement.node.targets)  # type: ignore[attr-defined]
+    return any(getattr(target, "id", None) == name for target in statement.node.targets)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing import program
@@ -32,14 +33,13 @@ class Given(Host):
 def inline(
     slicer: Slicer,
     step: program.Step,
-    function: types.FunctionType | types.MethodType,
+    function: Callable[..., Any],
     args: list[Any],
     keywords: dict[str, Any],
 ) -> Any:
     """Interpret a function of the user at the place of its call."""
     if isinstance(function, types.MethodType):
-        args = [function.__self__, *args]
-        function = function.__func__  # type: ignore[assignment]
+        return inline(slicer, step, function.__func__, [function.__self__, *args], keywords)
     if not isinstance(function, types.FunctionType):
         raise OnHost
     if len(slicer.scopes) >= DEPTH:
@@ -68,6 +68,7 @@ def inline(
         elif value.__class__ in (tuple, dict) and _has_given(value):
             raise OnHost("a host value among starred parameters")
     slicer.scopes.append(scope)
+    work, actions = slicer.trace.work, len(slicer.actions)
     try:
         slicer.block(code.body)
         slicer.flush()
@@ -77,8 +78,11 @@ def inline(
         raise Restart(("host", step)) from None
     finally:
         slicer.scopes.pop()
+    if slicer.trace.work == work and len(slicer.actions) > actions + 2:
+        raise Restart(("host", step))  # nothing in it is the graph's
     if result.__class__ is Host:
-        target = getattr(step.node.targets[0], "id", "")  # type: ignore[attr-defined]
+        node: Any = step.node
+        target = getattr(node.targets[0], "id", "")
         slicer.move(scope, RESULT, slicer.scope, target)
     return result
 
@@ -116,7 +120,7 @@ def bound(
         else:
             left[key] = value
     if code.co_flags & 8:
-        env[code.co_varnames[position]] = slicer.make(left, None)
+        env[code.co_varnames[position]] = slicer.make(left)
     elif left:
         raise OnHost("an argument that the function does not take")
     defaults = function.__defaults__ or ()

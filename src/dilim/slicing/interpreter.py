@@ -9,7 +9,7 @@ from typing import Any, Final
 from dilim.runtime.devices import CPU
 from dilim.slicing import attributes, program
 from dilim.slicing.entry import Entry
-from dilim.slicing.errors import OnHost, Unsliceable
+from dilim.slicing.errors import OnHost
 from dilim.slicing.fingerprints import Fingerprint
 from dilim.slicing.host import Action, Objects
 from dilim.slicing.liveness import Liveness, liveness_of
@@ -187,9 +187,8 @@ class Interpreter:
 
     # --- objects that the region makes ----------------------------------------------------
 
-    def make(self, container: Any, node: Any) -> Any:
+    def make(self, container: Any) -> Any:
         """Take note of a list or dict that the region makes."""
-        del node
         self.fresh[id(container)] = container
         self.depth_of[id(container)] = sum(frame.is_loop for frame in self.trace.frames)
         if self.current is not None:
@@ -206,9 +205,9 @@ class Interpreter:
             return result
         if result.__class__ in (tuple, list):
             items = [self.in_graph(x) for x in result]
-            return tuple(items) if result.__class__ is tuple else self.make(items, None)
+            return tuple(items) if result.__class__ is tuple else self.make(items)
         if result.__class__ is dict:
-            return self.make({key: self.in_graph(x) for key, x in result.items()}, None)
+            return self.make({key: self.in_graph(x) for key, x in result.items()})
         if attributes.is_dilims(type(result)) and not result.__class__.__module__.startswith(
             ("dilim.dtypes", "dilim.tensors.tape")
         ):
@@ -225,7 +224,8 @@ class Interpreter:
         path = self.entry.path(leaf)
         if ("host path", f"{path}.grad") in self.decisions:
             raise OnHost("a gradient that host code changes")
-        if leaf.grad.__class__ is Choice:
+        grad: object = leaf.grad  # while slicing, also a value of `values`
+        if grad.__class__ is Choice:
             raise OnHost("a gradient that may be there or not")
         if id(leaf) in self.cleared or id(leaf) not in self.leaves:
             return
@@ -269,14 +269,6 @@ class Interpreter:
         """The number of another frame on the host."""
         self.frames += 1
         return self.frames - 1
-
-    def original(self, key: tuple[int, str]) -> Any:
-        """What an attribute was at entry."""
-        owner = self.owners[key[0]]
-        try:
-            return attributes.of_instance(self, owner, key[1])()
-        except OnHost as refusal:
-            raise Unsliceable(refusal.reason) from None
 
 
 class Mark:

@@ -34,6 +34,11 @@ def index_of(slicer: Slicer, node: Any) -> Any:
 
 
 def read(slicer: Slicer, step: program.Step, node: ast.Subscript) -> Callable[[], Any]:
+    """How to read an item.
+
+    Raises:
+        OnHost: the host has to.
+    """
     owner = slicer.atom(node.value)
     if owner.__class__ is Host:
         raise OnHost
@@ -116,6 +121,11 @@ def _position(index: Any) -> tuple[Any, bool]:
 def write(
     slicer: Slicer, step: program.Step, target: ast.Subscript, value: Any
 ) -> Callable[[], None]:
+    """How to write an item.
+
+    Raises:
+        OnHost: the host has to.
+    """
     owner = slicer.atom(target.value)
     if owner.__class__ is Host or holds_host(value):
         raise OnHost
@@ -137,34 +147,52 @@ def write(
 
 
 def display(slicer: Slicer, node: ast.Tuple | ast.List) -> Callable[[], Any]:
+    """How to make a tuple or a list.
+
+    Raises:
+        OnHost: the host has to.
+    """
     items: list[Any] = []
     for element in node.elts:
-        starred = isinstance(element, ast.Starred)
-        value = slicer.atom(element.value if starred else element)  # type: ignore[attr-defined]
-        if holds_host(value):
-            raise OnHost
-        if starred and value.__class__ not in (tuple, list):
-            raise OnHost
-        items.extend(value if starred else [value])
+        if isinstance(element, ast.Starred):
+            value = slicer.atom(element.value)
+            if value.__class__ not in (tuple, list) or holds_host(value):
+                raise OnHost
+            items.extend(value)
+        else:
+            value = slicer.atom(element)
+            if holds_host(value):
+                raise OnHost
+            items.append(value)
     if isinstance(node, ast.Tuple):
         return lambda: tuple(items)
-    return lambda: slicer.make(list(items), node)
+    return lambda: slicer.make(list(items))
 
 
 def dictionary(slicer: Slicer, node: ast.Dict) -> Callable[[], Any]:
+    """How to make a dict.
+
+    Raises:
+        OnHost: the host has to.
+    """
     made = {}
     for key, value in zip(node.keys, node.values, strict=True):
         if key is None:
             raise OnHost
-        known = slicer.atom(key)  # type: ignore[arg-type]
-        item = slicer.atom(value)  # type: ignore[arg-type]
+        known = slicer.atom(key)
+        item = slicer.atom(value)
         if not is_constant(known) or holds_host(item):
             raise OnHost
         made[known] = item
-    return lambda: slicer.make(made, node)
+    return lambda: slicer.make(made)
 
 
 def unpack(slicer: Slicer, target: Any, value: Any) -> Callable[[], None]:
+    """How to bind each name of a target to an item.
+
+    Raises:
+        OnHost: the host has to.
+    """
     if isinstance(value, Tensor):
         if not value.shape or value.shape[0] > 64:
             raise OnHost

@@ -1,8 +1,8 @@
 """Loops: laid out flat where the items are known, nodes of the graph where they are numbers.
 
-A loop of the graph carries what a turn changes: names, attributes, gradients, memory. Which these are,
-and of which types, is found by interpreting the body; when an attempt shows that more has to be
-carried, it is made again. A value whose type changes in the first turn (``total = 0`` before
+A loop of the graph carries what a turn changes: names, attributes, gradients, memory. Which these
+are, and of which types, is found by interpreting the body; when an attempt shows that more has to
+be carried, it is made again. A value whose type changes in the first turn (``total = 0`` before
 ``total += loss``) makes the slicer take the first turn out of the loop.
 """
 
@@ -12,12 +12,15 @@ import dataclasses
 import itertools
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing import numbers, program, surprises
+from dilim.slicing.carried import GO, Peel
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
+from dilim.slicing.loop_bodies import written
 from dilim.slicing.numbers import Number
-from dilim.slicing.turns import GO, Peel, Turns, written
+from dilim.slicing.turns import Turns
 from dilim.slicing.values import Host, Range
 from dilim.tensors.tensor import Tensor
 
@@ -126,13 +129,8 @@ def _turn(slicer: Slicer, statement: program.For, items: list[Any], start: int) 
         if leaving is True:
             return
         if leaving is not False:
-            following = position + 1
-            slicer.branch(
-                leaving,
-                lambda: None,
-                lambda: _turn(slicer, statement, items, following),
-                statement,
-            )
+            others = partial(_turn, slicer, statement, items, position + 1)
+            slicer.branch(leaving, lambda: None, others, statement)
             return
 
 
@@ -164,7 +162,7 @@ def _counted(slicer: Slicer, statement: program.For, items: Range) -> None:
         following = numbers.binary(operator.add, value, items.step)
         slicer.scope.iterators[statement.iterator] = Range(following, items.stop, items.step)
 
-    turns = Turns(slicer, statement, begin, [statement.target, *written(statement.body)])
+    turns = Turns(slicer, statement, [statement.target, *written(statement.body)], begin=begin)
 
     turns.origins = [
         x.origin
@@ -256,7 +254,7 @@ def _while(slicer: Slicer, statement: program.While) -> None:
     if go.__class__ is bool:
         slicer.env[GO] = numbers.symbolic(slicer.trace, go)
     names = [*written(statement.before), *written(statement.body), GO]
-    runner = Turns(slicer, statement, lambda index: None, names, test)
+    runner = Turns(slicer, statement, names, begin=lambda index: None, test=test)
     runner.entered = slicer.env[GO]
     try:
         runner.run(_ENDLESS, sure=False)
@@ -290,7 +288,7 @@ def _hosted(slicer: Slicer, statement: program.For, items: Any) -> None:
         slicer.validate_turn(statement)
 
     test()
-    runner = Turns(slicer, statement, begin, [*written(statement.body), GO], test)
+    runner = Turns(slicer, statement, [*written(statement.body), GO], begin=begin, test=test)
     runner.entered = slicer.env[GO]
     try:
         runner.run(_ENDLESS, sure=False)

@@ -75,7 +75,7 @@ def is_number(x: Any) -> bool:
 
 def kind_of(x: Any) -> type:
     """int, float or bool."""
-    return x.kind if x.__class__ is Number else x.__class__  # type: ignore[no-any-return]
+    return x.kind if x.__class__ is Number else x.__class__
 
 
 def from_tensor(x: Tensor, kind: type | None = None) -> Number:
@@ -93,7 +93,7 @@ def from_tensor(x: Tensor, kind: type | None = None) -> Number:
         return Number(flat.astype(_TYPES[wanted]), wanted, bound=1 << 63)
 
 
-def as_tensor(x: Any, dtype: DType) -> Tensor:
+def as_tensor(x: Number, dtype: DType) -> Tensor:
     """A number as a tensor of shape () that an operation on a tensor of ``dtype`` takes."""
     if x.kind not in ACCEPTED[dtype]:
         raise OnHost(f"a {x.kind.__name__} does not mix with {dtype.name}")
@@ -174,10 +174,10 @@ def binary(function: Callable[[Any, Any], Any], a: Any, b: Any, nonzero: bool = 
             and kind is int
             and (nonzero or _is_nonzero(b))
         ):
-            op = (
-                elementwise.floor_divide if function is operator.floordiv else elementwise.remainder
-            )
-            bound = _bound(a) + 1 if function is operator.floordiv else _bound(b)
+            if function is operator.floordiv:
+                op, bound = elementwise.floor_divide, _bound(a) + 1
+            else:
+                op, bound = elementwise.remainder, _bound(b)
             return Number(op(*_operands(a, b, int)), int, bound)
         if (
             function in (operator.and_, operator.or_, operator.xor)
@@ -185,11 +185,11 @@ def binary(function: Callable[[Any, Any], Any], a: Any, b: Any, nonzero: bool = 
         ):
             names = {operator.and_: "logical_and", operator.or_: "logical_or"}
             op = getattr(elementwise, names.get(function, "logical_xor"))
-            return Number(op(*(_bool_tensor(x, a, b) for x in (a, b))), bool)
+            return Number(op(*(_bool_tensor(x) for x in (a, b))), bool)
     raise OnHost(f"{function.__name__} of Python numbers")
 
 
-def _bool_tensor(x: Any, a: Any, b: Any) -> Any:
+def _bool_tensor(x: Any) -> Any:
     return x.tensor if x.__class__ is Number else x
 
 

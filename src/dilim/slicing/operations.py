@@ -1,7 +1,7 @@
 """One step at a time: what the slicer does now, and what it leaves to the host.
 
-`prepare` looks at the operands of a step and gives a function that carries it out; nothing is added to
-the graph before that is called. `OnHost` means that the host has to do it.
+`prepare` looks at the operands of a step and gives a function that carries it out; nothing is added
+to the graph before that is called. `OnHost` means that the host has to do it.
 """
 
 from __future__ import annotations
@@ -82,20 +82,20 @@ def prepare(slicer: Slicer, step: program.Step) -> Ready:
     """
     node: Any = step.node
     match node:
-        case ast.Assign(targets=[ast.Name() as target]):
+        case ast.Assign(targets=[ast.Name(id=name)]):
             compute = _expression(slicer, step, node.value)
-            return lambda: slicer.env.__setitem__(target.id, compute())
+            return lambda: slicer.env.__setitem__(name, compute())
         case ast.Assign(targets=[ast.Tuple() | ast.List() as target]):
             return items.unpack(slicer, target, slicer.atom(node.value))
         case ast.Assign(targets=[ast.Attribute() as target]):
             return attributes.assign(slicer, target, slicer.atom(node.value))
         case ast.Assign(targets=[ast.Subscript() as target]):
             return items.write(slicer, step, target, slicer.atom(node.value))
-        case ast.AugAssign(target=ast.Name() as target):
-            return _augmented(slicer, step, node, target)
-        case ast.Delete(targets=[ast.Name() as target]):
-            slicer.atom(ast.Name(target.id, ast.Load()))
-            return lambda: slicer.env.__delitem__(target.id)
+        case ast.AugAssign(target=ast.Name(id=name)):
+            return _augmented(slicer, node, name)
+        case ast.Delete(targets=[ast.Name(id=name)]):
+            slicer.atom(ast.Name(name, ast.Load()))
+            return lambda: slicer.env.__delitem__(name)
     raise OnHost(type(node).__name__)
 
 
@@ -186,8 +186,8 @@ def _need(x: Host, is_tensor_operation: bool) -> None:
         raise OnHost("an operand is a value of the host")
 
 
-def _augmented(slicer: Slicer, step: program.Step, node: Any, target: Any) -> Ready:
-    a, b = slicer.atom(ast.Name(target.id, ast.Load())), slicer.atom(node.value)
+def _augmented(slicer: Slicer, node: Any, name: str) -> Ready:
+    a, b = slicer.atom(ast.Name(name, ast.Load())), slicer.atom(node.value)
     function = _IN_PLACE[type(node.op)]
     if a.__class__ is Host or b.__class__ is Host:
         _need(b if b.__class__ is Host else a, isinstance(a, Tensor) or isinstance(b, Tensor))
@@ -201,7 +201,7 @@ def _augmented(slicer: Slicer, step: program.Step, node: Any, target: Any) -> Re
 
     def compute() -> None:
         other = slicer.receive(node.value.id, b.kind) if b.__class__ is Host else b
-        slicer.env[target.id] = applied(function, a, other)
+        slicer.env[name] = applied(function, a, other)
 
     return compute
 

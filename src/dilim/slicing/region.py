@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
 from typing import Any, Final
 
-import numpy as np
-
 from dilim.ir.graph import Graph
 from dilim.ir.structure import LOOP, walk
 from dilim.runtime.cache import cache
@@ -16,11 +14,12 @@ from dilim.slicing import program, surprises
 from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.fragments import Fragments
-from dilim.slicing.host import Action, Bailed, Run, kind_of
+from dilim.slicing.host import Action
 from dilim.slicing.interpreter import Scope
 from dilim.slicing.report import Notes
+from dilim.slicing.runner import Runner, module_of
+from dilim.slicing.runs import kind_of
 from dilim.slicing.slicer import Slicer
-from dilim.slicing.tracebacks import users_view
 from dilim.slicing.tracing import SlicerTrace, is_used_up
 from dilim.slicing.values import Host, Range
 from dilim.tensors import control
@@ -28,7 +27,6 @@ from dilim.tensors.cells import Cell
 from dilim.tensors.symbolic import finish
 from dilim.tensors.tensor import Tensor
 
-HOST_FILE: Final = "<dilim host program>"
 MOST_LESSONS: Final = 12
 """How often a function is sliced anew because a run has shown something."""
 LEFT: Final = "%left"
@@ -110,39 +108,10 @@ class Region:
         trace = SlicerTrace()
         names = self.names = tuple(frame)
         entry = Entry(trace, names, decisions)
-        notes = Notes()
-        slicer = Slicer(trace, entry, profile, decisions, notes)
-        fragments: dict[FunctionType, Fragments] = {}
-
-        def fragment(scope: Scope, statements: Any) -> Callable[[dict[str, Any]], None]:
-            known = fragments.get(scope.function)
-            if known is None:
-                known = fragments[scope.function] = Fragments(scope.code, scope.function)
-            return known.piece(tuple(statements))
-
-        slicer.fragment = fragment
+        slicer = Slicer(trace, entry, profile, decisions, Notes())
+        slicer.fragment = _fragments()
         slicer.finish = lambda value, atom: _finish(slicer, value, atom, self.after is not None)
-        grads: dict[int, tuple[Tensor, Any]] = {}
-        know = slicer.know_leaves
-
-        def know_leaves(value: Any) -> None:
-            before = len(slicer.leaves)
-            know(value)
-            if len(slicer.leaves) > before:
-                for key, leaf in slicer.leaves.items():
-                    if key not in grads:
-                        grads[key] = leaf, leaf.grad
-                        _enter_grad(trace, entry, leaf)
-
-        slicer.know_leaves = know_leaves  # type: ignore[method-assign]
-        slicer.initial_grads = grads
-        trace.before_failure = slicer.before_failure
-
-        def use_grad(leaf: Tensor) -> None:
-            slicer.know_leaves(leaf)
-            slicer.use_grad(leaf)
-
-        trace.use_grad = use_grad
+        grads = _follow_leaves(slicer)
         try:
             with trace.tracing():
                 env: dict[str, Any] = {}
@@ -156,7 +125,12 @@ class Region:
         finally:
             for leaf, grad in grads.values():
                 leaf.grad = grad
-        traced = finish(trace, [])
+        self._keep(slicer)
+
+    def _keep(self, slicer: Slicer) -> None:
+        """Take over what slicing has made."""
+        entry = slicer.entry
+        traced = finish(slicer.trace, [])
         self.graph: Graph = traced.graph
         self.cells: tuple[Cell, ...] = traced.cells
         self.gate = entry.gate(list(self.cells))
@@ -173,9 +147,9 @@ class Region:
         self.actions: list[Action] = slicer.actions
         self.constants = list(entry.constants)
         self.frames = slicer.frames
-        self.notes = notes
+        self.notes = slicer.notes
         self._callers, self._names = slicer.places, slicer.names
-        self._source = _module(self.actions, len(self.constants))
+        self._source = module_of(self.actions, len(self.constants))
 
     def _enter(self, slicer: Slicer, value: Any, path: str, name: str) -> Any:
         if name != LEFT or value.__class__ is not range:
@@ -186,8 +160,8 @@ class Region:
         entry = slicer.entry
         entry.guard(f"{path}.__class__ is range")
         entry.guard(f"{path}.step == {value.step}")
-        ends = (entry.enter(getattr(value, end), f"{path}.{end}") for end in ("start", "stop"))
-        return Range(*ends, value.step)
+        start = entry.enter(value.start, f"{path}.start")
+        return Range(start, entry.enter(value.stop, f"{path}.stop"), value.step)
 
     def _end(self, slicer: Slicer) -> None:
         if self.after is None:
@@ -268,136 +242,6 @@ def has_loop(graph: Graph) -> bool:
     return any(node.op == LOOP for node in walk(graph))
 
 
-class Runner:
-    """One run of a region at a time."""
-
-    def __init__(self, region: Region, program_: Any) -> None:
-        from dilim.runtime.sessions import Session
-
-        self.region = region
-        self.host = Run(region.frames, region.after is not None)
-        handlers = _handlers(region._source, self.host, region.constants)
-        if region.narrator is not None:
-            handlers = region.narrator.wrapped(handlers)
-        self.session = Session(program_, handlers)
-        self.inputs = [np.zeros(x.shape, x.dtype.numpy) for x in region.graph.inputs]
-        self.written = [cell.is_written for cell in region.cells]
-
-    def run(
-        self, found: tuple[Any, Any, Any], values: tuple[Any, ...], frame: dict[str, Any]
-    ) -> Any:
-        """See `Region.run`."""
-        host = self.host
-        numbers, memory, host.slots = found
-        for array, number in zip(self.inputs, numbers, strict=True):
-            array[()] = number
-        host.frames[0] = frame
-        host.memories = dict(zip(self.region.paths, memory, strict=True))
-        host.expected = {path: holder._storage.version for path, holder in host.memories.items()}
-        leaves = self.region.find_leaves(*values)
-        host.grads = [(leaf, leaf.grad) for leaf in leaves]
-
-        def valid() -> bool:
-            again = self.region.again(*values)
-            if (
-                again is not None
-                and all(map(_same, again[0], numbers))
-                and all(map(_same, again[1], memory))
-                and all(map(_same, again[2], host.slots))
-                and all(
-                    host.memories[path]._storage.version == version
-                    for path, version in host.expected.items()
-                )
-                and host.is_untouched()
-            ):
-                return True
-            self.region.unstable.update(self._changed(again, found))
-            return False
-
-        host.valid = valid
-        try:
-            self.session.run(self.inputs, [holder._data for holder in memory])
-            return host.result
-        except Bailed as bailed:
-            return bailed.value
-        except Exception as error:
-            self._seen_by_user(error)
-            self._count_all(memory)
-            raise
-        except BaseException:
-            self._count_all(memory)
-            raise
-        finally:
-            self.region.learned.update(host.learned)
-            self.region.left += host.left
-            host.reset()
-
-    def _count_all(self, memory: tuple[Any, ...]) -> None:
-        """Count a write into all that may have been written when the run was given up."""
-        for holder, is_written in zip(memory, self.written, strict=True):
-            if is_written:
-                holder._storage.version += 1
-
-    def _changed(self, again: Any, found: Any) -> set[Any]:
-        """What host code has changed: decisions for the next time that the region is sliced."""
-        region, host = self.region, self.host
-        changed = {("host attribute", key) for key in host.touched()}
-        for path, is_same in zip(region.leaf_paths, host.same_grads(), strict=True):
-            if not is_same:
-                changed.add(("host path", f"{path}.grad"))
-        if again is not None:
-            for paths, now, before in zip(
-                (region.inputs, region.paths, region.slots), again, found, strict=True
-            ):
-                for path, x, y in zip(paths, now, before, strict=True):
-                    if not _same(x, y):
-                        changed.add(("host path", path))
-        for path, version in host.expected.items():
-            if host.memories[path]._storage.version != version:
-                changed.add(("host path", path))
-        return changed
-
-    def _seen_by_user(self, error: Exception) -> Exception:
-        """The error with the calls that were laid out flat."""
-        if getattr(error, "site", None) is not None:
-            error.__context__ = None
-        entry = error.__traceback__
-        while entry is not None:
-            code = entry.tb_frame.f_code
-            if code.co_filename == HOST_FILE:
-                for action in self.region.actions:
-                    if action.channel == code.co_name:
-                        return users_view(error, action.callers)
-            entry = entry.tb_next
-        return users_view(error, self.region.places_of(error))
-
-
-def _same(a: Any, b: Any) -> bool:
-    return a is b or a is None or (a.__class__ in (int, float) and a == b)
-
-
-def _handlers(source: Any, host: Run, constants: list[Any]) -> dict[str, Callable[..., Any]]:
-    space: dict[str, Any] = {}
-    exec(source, space)
-    made: dict[str, Callable[..., Any]] = space["build"](host, *constants)
-    return made
-
-
-def _module(actions: list[Action], constants: int) -> Any:
-    """The code of all actions."""
-    names = ", ".join(["R", *(f"k{k}" for k in range(constants))])
-    lines = [f"def build({names}):", "  F, O, M = R.frames, R.objects, R.made"]
-    for action in actions:
-        lines.append(f"  def {action.channel}(v):")
-        body = [*action.prelude, *action.lines] or ["pass"]
-        if any("S[" in line for line in body):
-            lines.append("    S = R.slots")
-        lines += [f"    {line}" for line in body]
-    table = ", ".join(f"{action.channel!r}: {action.channel}" for action in actions)
-    lines.append(f"  return {{{table}}}")
-    return compile("\n".join(lines), HOST_FILE, "exec")
-
-
 def _finish(slicer: Slicer, value: Any, atom: Any, is_loop: bool) -> None:
     """The end of the region: everything that the host can see is brought up to date."""
     slicer.flush()
@@ -431,6 +275,45 @@ def _end_of_loop(slicer: Slicer, names: frozenset[str]) -> None:
     lines = surprises.frame_lines(slicer, slicer.scope, names, action)
     action.lines += lines + slicer.write_back(action) + ["R.result = None"]
     control.send_in(slicer.trace, action.channel, action.sent)
+
+
+def _fragments() -> Callable[[Scope, Any], Callable[[dict[str, Any]], None]]:
+    """Compiles statements of functions; each function is looked at once."""
+    known: dict[FunctionType, Fragments] = {}
+
+    def fragment(scope: Scope, statements: Any) -> Callable[[dict[str, Any]], None]:
+        found = known.get(scope.function)
+        if found is None:
+            found = known[scope.function] = Fragments(scope.code, scope.function)
+        return found.piece(tuple(statements))
+
+    return fragment
+
+
+def _follow_leaves(slicer: Slicer) -> dict[int, tuple[Tensor, Any]]:
+    """Note each leaf that the slicer comes to know, with the gradient that it has at entry."""
+    trace = slicer.trace
+    grads: dict[int, tuple[Tensor, Any]] = {}
+    know = slicer.know_leaves
+
+    def know_leaves(value: Any) -> None:
+        before = len(slicer.leaves)
+        know(value)
+        if len(slicer.leaves) > before:
+            for key, leaf in slicer.leaves.items():
+                if key not in grads:
+                    grads[key] = leaf, leaf.grad
+                    _enter_grad(trace, slicer.entry, leaf)
+
+    def use_grad(leaf: Tensor) -> None:
+        slicer.know_leaves(leaf)
+        slicer.use_grad(leaf)
+
+    slicer.know_leaves = know_leaves  # type: ignore[method-assign]
+    slicer.initial_grads = grads
+    trace.before_failure = slicer.before_failure
+    trace.use_grad = use_grad
+    return grads
 
 
 def _enter_grad(trace: SlicerTrace, entry: Entry, leaf: Tensor) -> None:

@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from dilim.slicing.errors import Unsliceable
-from dilim.slicing.host import kind_of
 from dilim.slicing.liveness import Liveness, liveness_of
 from dilim.slicing.program import For, Function, Step, While
 from dilim.slicing.region import LEFT, Region
+from dilim.slicing.runs import kind_of
 from dilim.slicing.walker import Frame, Observer, Path, Returned
 
 Compile = Callable[[Function, dict[str, Any], frozenset[str], float], tuple[Region, Any] | None]
@@ -23,8 +23,9 @@ class LoopWatcher(Observer):
 
     Args:
         code: the function.
-        compile: gives a region and what its gate gave, or None: from the code of the loop, the values
-            of names, the names that are read after it, and the seconds that the rest takes as it is.
+        compile: gives a region and what its gate gave, or None: from the code of the loop, the
+            values of names, the names that are read after it, and the seconds that the rest takes
+            as it is.
         profile: types of values of the host, to be filled in.
 
     Attributes:
@@ -109,7 +110,7 @@ def _items_left(loop: While | For, frame: Frame) -> range | None:
     iterator = frame.get(loop.iterator)
     if type(iterator) is not type(iter(range(0))):
         return None
-    parts = iterator.__reduce__()
+    parts: Any = iterator.__reduce__()
     whole: range = parts[1][0]
     return whole[parts[2] :] if len(parts) > 2 else whole
 

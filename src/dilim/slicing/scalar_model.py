@@ -12,7 +12,7 @@ from dilim import scalar
 from dilim.backends.llvm import binding, calls
 from dilim.errors import ShapeError, StateError, UnsupportedError
 from dilim.runtime.build import cached_object
-from dilim.scalar.network import MLP, Module
+from dilim.scalar.network import MLP, Module, Neuron
 from dilim.scalar.optimizers import Adam, Optimizer
 from dilim.scalar.value import Value
 from dilim.slicing.scalar_code import ENTRY, LANES, Setting, Table, write_step
@@ -210,8 +210,8 @@ class CompiledModel:
             for row in range(steps):
                 number = optimizer._step_count + 1 + row
                 memory.corrections[row] = 1.0 - beta1**number, 1.0 - beta2**number
-        elif self._kind == "momentum":
-            memory.first[:count] = optimizer._velocities  # type: ignore[union-attr]
+        elif self._kind == "momentum" and isinstance(optimizer, scalar.SGD):
+            memory.first[:count] = optimizer._velocities
 
     def _write_state(self, steps: int) -> None:
         optimizer, memory, count = self.optimizer, self._memory, len(self._parameters)
@@ -219,14 +219,16 @@ class CompiledModel:
             optimizer._step_count += steps
             optimizer._means = memory.first[:count].tolist()
             optimizer._squares = memory.second[:count].tolist()
-        elif self._kind == "momentum":
-            optimizer._velocities = memory.first[:count].tolist()  # type: ignore[union-attr]
+        elif self._kind == "momentum" and isinstance(optimizer, scalar.SGD):
+            optimizer._velocities = memory.first[:count].tolist()
 
 
 def _activations(model: Module) -> list[str]:
     layers = model.layers if isinstance(model, MLP) else []
-    neurons = [neuron for layer in layers for neuron in layer.neurons] or [model]
-    return [neuron.activation for neuron in neurons]  # type: ignore[attr-defined]
+    neurons = [neuron for layer in layers for neuron in layer.neurons]
+    if isinstance(model, Neuron):
+        neurons = [model]
+    return [neuron.activation for neuron in neurons]
 
 
 class _Memory:

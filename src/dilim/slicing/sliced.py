@@ -69,7 +69,7 @@ class Sliced:
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Any,
         *,
         strict: bool = False,
         check: bool = False,

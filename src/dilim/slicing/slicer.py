@@ -1,15 +1,16 @@
 """The slicer: interprets a region of a user's function and builds its two programs.
 
-Values are described in `values`. Statements are taken in order; for each the slicer tries to carry it
-out now, on constants and symbolic tensors (`operations`), which adds nodes to the graph. What is not
-possible, or not allowed, now is left to the host: the statement becomes part of a *fragment* that a
-channel point runs. Control flow is in `branches` and `loops`.
+Values are described in `values`. Statements are taken in order; for each the slicer tries to carry
+it out now, on constants and symbolic tensors (`operations`), which adds nodes to the graph. What is
+not possible, or not allowed, now is left to the host: the statement becomes part of a *fragment*
+that a channel point runs. Control flow is in `branches` and `loops`.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -70,9 +71,8 @@ class Slicer(Hosting):
             if leaving is False:
                 continue
             if leaving is not True and position + 1 < len(block):
-                self.branch(
-                    leaving, lambda: None, lambda: self._rest(block, position + 1), block[-1]
-                )
+                rest = functools.partial(self._rest, block, position + 1)
+                self.branch(leaving, lambda: None, rest, block[-1])
             return
 
     def leaving(self) -> Any:
@@ -155,7 +155,7 @@ class Slicer(Hosting):
 
     def _choose(self, statement: program.Branch) -> None:
         test = self.condition(statement.test)
-        if test.__class__ is bool:
+        if isinstance(test, bool):
             side = "then" if test else "otherwise"
             self.block(getattr(statement, side), side)
             return
@@ -226,14 +226,16 @@ class Slicer(Hosting):
 
     # --- names ----------------------------------------------------------------------------
 
-    def atom(self, atom: program.Atom) -> Any:
+    def atom(self, atom: ast.expr) -> Any:
         """What a name or constant stands for.
 
         Raises:
             OnHost: the name is unbound, so that the host must raise.
         """
-        if not hasattr(atom, "id"):
-            return atom.value  # type: ignore[union-attr]
+        if isinstance(atom, ast.Constant):
+            return atom.value
+        if not isinstance(atom, ast.Name):
+            raise OnHost(f"{type(atom).__name__} is no operand")
         name = atom.id
         code = self.scope.code
         if name in code.locals:
@@ -249,7 +251,7 @@ class Slicer(Hosting):
             return self._cell(name)
         return self._global(name)
 
-    def copied(self, atom: program.Atom) -> Any:
+    def copied(self, atom: ast.expr) -> Any:
         """What an assignment of a name or constant hands on."""
         name = getattr(atom, "id", None)
         if name in self.scope.code.locals:
@@ -285,8 +287,8 @@ class Slicer(Hosting):
 
     def _cell(self, name: str) -> Any:
         function = self.scope.function
-        index = function.__code__.co_freevars.index(name)
-        cell = function.__closure__[index]  # type: ignore[index]
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        cell = cells[name]
         try:
             value = cell.cell_contents
         except ValueError:
@@ -313,10 +315,19 @@ class Slicer(Hosting):
             self.touched[id(value)] = value
         return result
 
+    def original(self, key: tuple[int, str]) -> Any:
+        """What an attribute was at entry."""
+        owner = self.owners[key[0]]
+        try:
+            return attributes.of_instance(self, owner, key[1])()
+        except OnHost as refusal:
+            raise Unsliceable(refusal.reason) from None
+
     def know_leaves(self, value: Any) -> None:
         """Keep track of the gradients of tensors that an object has."""
         if isinstance(value, Tensor):
-            if value.requires_grad and value.device is not self.trace:
+            device: object = value.device
+            if value.requires_grad and device is not self.trace:
                 self.leaves.setdefault(id(value), value)
             return
         kind = type(value)
@@ -327,14 +338,14 @@ class Slicer(Hosting):
             if isinstance(x, Tensor):
                 self.leaves.setdefault(id(x), x)
 
-    def condition(self, atom: program.Atom) -> bool | Number:
+    def condition(self, atom: ast.expr) -> bool | Number:
         """The truth of a value: known now, or a bool of the graph."""
-        value, atom = self.value_or_host(atom)
+        value, place = self.value_or_host(atom)
         if value.__class__ is Choice:
-            self.hand_over(self.scope, atom.id, value)  # type: ignore[union-attr]
-            value = self.env[atom.id] = Host()  # type: ignore[union-attr]
+            self.hand_over(self.scope, place.id, value)
+            value = self.env[place.id] = Host()
         if value.__class__ is Host:
-            return self.receive_truth(atom.id)  # type: ignore[union-attr]
+            return self.receive_truth(place.id)
         if value.__class__ is Number:
             return numbers.truth(value)
         if isinstance(value, Tensor):

@@ -1,8 +1,8 @@
 """What is done when something is not as it was when a region was sliced.
 
-After host code that may have changed anything, and where the host hands over a value, the program asks
-whether all is as expected. If it is not, every local name is handed to the host, and the rest of the
-region runs there as plain Python (see `Walker.resume`).
+After host code that may have changed anything, and where the host hands over a value, the program
+asks whether all is as expected. If it is not, every local name is handed to the host, and the rest
+of the region runs there as plain Python (see `Walker.resume`).
 """
 
 from __future__ import annotations
@@ -121,9 +121,11 @@ def _hand_over(
 ) -> None:
     """Code that binds the local names of a function in its frame on the host."""
     frame = f"F[{scope.number}]"
-    wanted = scope.live.after[scope.at] if scope.at is not None else frozenset()
-    if again:
-        wanted = wanted.union(scopes.reads(scope.at), scope.code.locals & scope.env.keys())
+    wanted: frozenset[str] = frozenset()
+    if scope.at is not None:
+        wanted = scope.live.after[scope.at]
+        if again:
+            wanted = wanted.union(scopes.reads(scope.at), scope.code.locals & scope.env.keys())
     lines += frame_lines(slicer, scope, wanted, action)
     for name, left in scope.iterators.items():
         lines.append(f"{frame}[{name!r}] = iter({_items(slicer, left, action)})")

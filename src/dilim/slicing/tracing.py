@@ -1,4 +1,4 @@
-"""The graph of a region, as a device that knows of branches, loops and gradients being interpreted."""
+"""The graph of a region, as a device that knows of branches, loops and gradients."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ class SlicerTrace(Trace):
     Attributes:
         followed: memory that is a view at a position of the program.
         uncounted: memory of variables that was written since the host last heard of it.
+        work: how many operations on tensors that are no numbers were noted.
         frozen: memory that stands for other memory, so that a write would be lost.
         outer_writes: per open region, memory from outside that it wrote, as it was before.
         grads_at_entry: id of a gradient that was there at entry -> how it is found.
@@ -33,6 +34,7 @@ class SlicerTrace(Trace):
         self.grads_at_entry: dict[int, Any] = {}
         self.before_failure: Callable[[], None] = lambda: None
         self.use_grad: Callable[[Tensor], None] = lambda leaf: None
+        self.work = 0
         self.frozen: set[Cell] = set()
         self.followed: dict[Cell, list[Any]] = {}
         self.uncounted: set[Cell] = set()
@@ -47,7 +49,9 @@ class SlicerTrace(Trace):
         definition = OPERATIONS[op]
         if definition.failure and definition.can_fail(definition.infer(*values, **params)[1]):
             self.before_failure()
-        return super().emit(op, values, params)
+        value = super().emit(op, values, params)
+        self.work += bool(value.shape)
+        return value
 
     def follow(self, cell: Cell, x: Tensor, take: Callable[[], Tensor]) -> None:
         """Memory that is what `take` gives, whenever it is looked at.
@@ -131,7 +135,8 @@ def use_up(x: Tensor, maker: str = "identity") -> Tensor:
 
 def symbolic(trace: Trace, x: Tensor) -> Tensor:
     """A tensor of the graph with the numbers of one that is, or is not, one of it."""
-    if x.device is trace:
+    device: Any = x.device
+    if device is trace:
         return x
     result = trace.tensor(trace.handle(x))
     result._storage = x._storage

@@ -1,8 +1,8 @@
 """What names stand for while a region is sliced.
 
-Most values are themselves: symbolic tensors, eager tensors (memory of the program), Python objects that
-are constants of the program, tuples, and lists and dicts that the region makes. Beside them there are
-numbers of the program (`numbers.Number`) and the classes here.
+Most values are themselves: symbolic tensors, eager tensors (memory of the program), Python objects
+that are constants of the program, tuples, and lists and dicts that the region makes. Beside them
+there are numbers of the program (`numbers.Number`) and the classes here.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class Host:
     """A value that lives in the host's frame, under the name that has it.
 
     Attributes:
-        kind: its type as far as an eager run has shown it: int, float, bool, or the `Type` of a tensor;
-            None where it is not known.
+        kind: its type as far as an eager run has shown it: int, float, bool, or the `Type` of a
+            tensor; None where it is not known.
     """
 
     __slots__ = ("kind",)

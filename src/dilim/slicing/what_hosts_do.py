@@ -18,7 +18,7 @@ _CLASSES: Final = {ast.List: "list", ast.Dict: "dict", ast.JoinedStr: "str"}
 
 
 def kind_on_host(slicer: Hosting, statement: program.Statement, name: str) -> Any:
-    """The type of what a statement binds to a name on the host, as far as eager runs have shown it."""
+    """The type of what a statement binds to a name on the host, as far as eager runs show it."""
     if isinstance(statement, program.Step):
         node: Any = statement.node
         known = slicer.profile.get((statement, name))
@@ -54,12 +54,18 @@ def is_to_learn(slicer: Hosting, statement: program.Statement, name: str) -> boo
     return False
 
 
-HARMLESS: Final = frozenset({print, len, str, repr, float, int, bool, format, isinstance, round, abs,
-                             min, max, sum, sorted, range, enumerate, zip})  # fmt: skip
+HARMLESS: Final = frozenset(
+    {print, len, str, repr, float, int, bool, format, isinstance, round, abs, min, max, sum, sorted,
+     range, enumerate, zip}
+)  # fmt: skip
 """Builtins that change nothing that a program knows of."""
 _HARMLESS_METHODS: Final = frozenset(
     {"append", "extend", "format", "join", "items", "keys", "values"}
 )
+_HARMLESS_EXPRESSIONS: Final = (
+    ast.Name, ast.Constant, ast.JoinedStr, ast.Tuple, ast.List, ast.Dict, ast.BinOp, ast.Compare,
+    ast.UnaryOp, ast.Lambda, ast.Attribute, ast.Subscript,
+)  # fmt: skip
 
 
 def is_harmless(slicer: Hosting, statement: program.Statement) -> bool:
@@ -73,11 +79,7 @@ def is_harmless(slicer: Hosting, statement: program.Statement) -> bool:
         case ast.Assign(targets=[ast.Name()], value=ast.Call() as call):
             return _is_harmless_call(slicer, call)
         case ast.Assign(targets=[ast.Name() | ast.Tuple() | ast.List()]):
-            return isinstance(
-                node.value,
-                ast.Name | ast.Constant | ast.JoinedStr | ast.Tuple | ast.List | ast.Dict
-                | ast.BinOp | ast.Compare | ast.UnaryOp | ast.Lambda | ast.Attribute | ast.Subscript,
-            )  # fmt: skip
+            return isinstance(node.value, _HARMLESS_EXPRESSIONS)
         case ast.AugAssign() | ast.Delete():
             return True
     return False
@@ -85,11 +87,11 @@ def is_harmless(slicer: Hosting, statement: program.Statement) -> bool:
 
 def _is_harmless_call(slicer: Hosting, call: ast.Call) -> bool:
     try:
-        function = slicer.atom(call.func)  # type: ignore[arg-type]
+        function = slicer.atom(call.func)
     except OnHost:
         return False
     if function.__class__ is Host:
-        return function.kind == "harmless"
+        return bool(function.kind == "harmless")
     if isinstance(function, types.BuiltinMethodType) and isinstance(
         function.__self__, list | dict | str
     ):
@@ -112,7 +114,7 @@ def may_change(slicer: Hosting, statement: program.Statement) -> bool:
             return True
         case ast.Assign(value=ast.Call() as call):
             try:
-                function = slicer.atom(call.func)  # type: ignore[arg-type]
+                function = slicer.atom(call.func)
                 return not is_among(function, _LOOKING)
             except OnHost:
                 return True
@@ -150,7 +152,7 @@ def only_looks(slicer: Hosting, statement: program.Statement) -> bool:
             return True
         case ast.Assign(value=ast.Call() as call):
             try:
-                return is_among(slicer.atom(call.func), _LOOKING)  # type: ignore[arg-type]
+                return is_among(slicer.atom(call.func), _LOOKING)
             except OnHost:
                 return False
     return False

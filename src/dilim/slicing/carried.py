@@ -1,0 +1,268 @@
+"""What the turns of a loop carry: where it is, what it is before, and what a turn makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from dilim.slicing import bundles, numbers, program
+from dilim.slicing.branches import LoopSignal
+from dilim.slicing.errors import Restart, Unsliceable
+from dilim.slicing.interpreter import RESULT
+from dilim.slicing.numbers import Number
+from dilim.slicing.tracing import is_used_up, without_used_tape
+from dilim.slicing.values import UNBOUND, Choice, Conflict, Host
+from dilim.tensors.tape import no_grad
+from dilim.tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    from dilim.slicing.interpreter import State
+    from dilim.slicing.slicer import Slicer
+
+GO: Final = "%go"
+"""Stands for whether a loop has another turn."""
+STALE: Final = object()
+"""What the host sees of an attribute that a turn writes there."""
+Place = tuple[str, Any]
+"""What a loop carries: ("name", (depth, name)), ("heap", key), ("grad", key) or ("cell", cell)."""
+
+
+class Again(LoopSignal):
+    """The loop has to be interpreted once more, with more to carry."""
+
+
+class Peel(LoopSignal):
+    """The first turn has to be taken out of the loop."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(eq=False)
+class Carried:
+    """What a loop node that is being made carries from turn to turn.
+
+    Attributes:
+        slicer: who interprets.
+        statement: the loop.
+        names: that a turn may bind.
+        places: what is carried.
+        first: for places that are unbound before the loop: what their zeros are like.
+        starts: for gradients that are None before the loop: likewise.
+        hosted: names whose values only the host has -> their type.
+        entered: whether there is a turn, if that is known.
+        used_up: places of tensors whose tape is used up at the end of a turn.
+        shown: attributes whose value on the host is not that of the graph at a turn's beginning.
+        alias: places that are one tensor: each with the first of them.
+        uncounted: memory that a turn has written without counting the write.
+    """
+
+    slicer: Slicer
+    statement: program.While | program.For
+    names: list[str]
+    places: dict[Place, None] = field(default_factory=dict)
+    first: dict[Place, Any] = field(default_factory=dict)
+    starts: dict[Place, Any] = field(default_factory=dict)
+    hosted: dict[str, Any] = field(default_factory=dict)
+    entered: Any = None
+    used_up: set[Place] = field(default_factory=set)
+    shown: set[Any] = field(default_factory=set)
+    alias: dict[Place, Place] = field(default_factory=dict)
+    uncounted: set[Any] = field(default_factory=set)
+
+    def start_of(self, place: Place) -> Any:
+        """What a place holds before the loop; for one that is unbound, what zeros stand for it."""
+        slicer = self.slicer
+        if place in self.first:
+            return self.first[place]
+        if place in self.starts:
+            start = self.starts[place]
+            absent = numbers.symbolic(self.slicer.trace, False)
+            return Choice(absent, start, None)
+        kind, key = place
+        if kind == "name":
+            return slicer.scopes[key[0]].env[key[1]]
+        if kind == "heap":
+            value = slicer.heap.get(key, UNBOUND)
+            return slicer.original(key) if value is UNBOUND else value
+        if kind == "grad":
+            return slicer.leaves[key].grad
+        return slicer.trace.symbol(slicer.trace.contents(key))
+
+    def put(
+        self, place: Place, value: Any, *, after: bool = False, sure: bool = True, limit: Any = None
+    ) -> None:
+        """Make a place hold a value: at the head of a turn, or after the loop."""
+        slicer = self.slicer
+        kind, key = place
+        if kind == "name":
+            if after and place in self.first and not sure and key[1] != RESULT:
+                value = self._maybe(value, limit)
+            slicer.scopes[key[0]].env[key[1]] = value
+        elif kind == "heap":
+            slicer.heap[key] = value
+        elif kind == "grad":
+            slicer.leaves[key].grad = value
+        else:
+            content = slicer.trace.value(value._data)
+            slicer.trace.assign(key, content)
+
+    def now(self, place: Place) -> Any:
+        """What a place holds."""
+        slicer = self.slicer
+        kind, key = place
+        if kind == "name":
+            return slicer.scopes[key[0]].env.get(key[1], UNBOUND)
+        if kind == "heap":
+            return slicer.heap[key]
+        if kind == "grad":
+            return slicer.leaves[key].grad
+        return slicer.trace.symbol(slicer.trace.contents(key))
+
+    def turned(self, limit: Any) -> Number:
+        """Whether there was a turn."""
+        if not isinstance(limit, Tensor):
+            return numbers.symbolic(self.slicer.trace, self.entered)
+        with no_grad():
+            return Number(limit > 0, bool)
+
+    def _maybe(self, value: Any, limit: Any) -> Any:
+        """The value of a name that is unbound if there is no turn."""
+        return Choice(self.turned(limit), value, UNBOUND)
+
+    def collect(self, place: Place, shape: Any, out: list[Tensor]) -> None:
+        """Append the tensors that carry what a place holds.
+
+        Raises:
+            Peel: it is of another type than before the turn.
+        """
+        value = self.now(place)
+        if isinstance(value, Tensor) and is_used_up(value):
+            self.used_up.add(place)
+            value = without_used_tape(self.slicer.trace, value)
+        try:
+            bundles.collect(self.slicer.trace, shape, value, out)
+        except bundles.ChangesType:
+            name = place[1][1] if place[0] in ("name", "heap") else "a gradient"
+            raise Peel(f"{name} changes its type in a loop") from None
+
+    def check(self, head: State, places: list[Place]) -> None:
+        """See whether more has to be carried.
+
+        Args:
+            head: what was so at the head of the turn.
+            places: what is carried.
+
+        Raises:
+            Again: more has to be.
+            Peel: a name changes its type.
+        """
+        slicer = self.slicer
+        known = set(places)
+        more = [*self._changed_names(head, known), *self._changed_memory(head, known)]
+        for made, contents in head.contents.items():
+            if not bundles.same_items(contents, slicer.fresh[made]):
+                raise Restart(("host", slicer.made_by[made]))
+        shown = {key for key, x in slicer.seen.items() if head.seen.get(key, UNBOUND) is not x}
+        uncounted = slicer.trace.uncounted - head.uncounted
+        alias = self._aliases(places)
+        if more or not shown <= self.shown or uncounted - self.uncounted or alias != self.alias:
+            self.shown |= shown
+            self.uncounted |= uncounted
+            self.alias = alias
+            self.places.update(dict.fromkeys(more))
+            raise Again
+
+    def _changed_names(self, head: State, known: set[Place]) -> list[Place]:
+        """Names that have another value at the end of a turn, and are not carried."""
+        slicer = self.slicer
+        depth = len(slicer.scopes) - 1
+        more: list[Place] = []
+        for name in self.names:
+            place: Place = ("name", (depth, name))
+            before, now = head.envs[-1].get(name, UNBOUND), slicer.env.get(name, UNBOUND)
+            if before is now or name == GO or (place in known and now.__class__ is not Host):
+                continue
+            if now.__class__ is Host or before.__class__ is Host:
+                self._host_name(name, before, now)
+            elif before is UNBOUND and bundles.is_carriable(now):
+                self.first[place] = bundles.zeros_like(now)
+                more.append(place)
+            elif before is not UNBOUND and bundles.same(before, now):
+                continue
+            elif bundles.is_carriable(before) and bundles.is_carriable(now):
+                more.append(place)
+            elif before.__class__ is Conflict or now.__class__ is Conflict:
+                continue
+            elif before is UNBOUND:
+                raise Unsliceable(f"{name} is bound in a loop", self.statement.line)
+            else:
+                raise Peel(f"{name} changes its type in a loop")
+        return more
+
+    def _changed_memory(self, head: State, known: set[Place]) -> list[Place]:
+        """Attributes, gradients and memory that a turn has written, and that are not carried."""
+        slicer = self.slicer
+        more: list[Place] = []
+        for key, value in slicer.heap.items():
+            if value.__class__ is Host:
+                continue
+            if ("heap", key) not in known and head.heap.get(key, UNBOUND) is not value:
+                more.append(("heap", key))
+        for leaf_key, leaf in slicer.leaves.items():
+            place: Place = ("grad", leaf_key)
+            before = head.grads.get(leaf_key, slicer.initial_grads[leaf_key][1])
+            grad: Any = leaf.grad
+            if place not in known and before is not grad:
+                if before is None:
+                    self.starts[place] = bundles.zeros_like(
+                        grad.yes if grad.__class__ is Choice else grad
+                    )
+                more.append(place)
+        for cell in slicer.trace.outer_writes[-1]:
+            if ("cell", cell) not in known:
+                more.append(("cell", cell))
+        return more
+
+    def _aliases(self, places: list[Place]) -> dict[Place, Place]:
+        """Places that are one tensor at the end of a turn: each with the first of them."""
+        known: dict[int, Place] = {}
+        found = {}
+        for place in places:
+            value = self.now(place) if place[0] in ("name", "heap") else None
+            if isinstance(value, Tensor):
+                if id(value) in known:
+                    found[place] = known[id(value)]
+                else:
+                    known[id(value)] = place
+        return found
+
+    def _host_name(self, name: str, before: Any, now: Any) -> None:
+        slicer = self.slicer
+        if name in self.hosted:
+            if now.__class__ is not Host and now is not UNBOUND:
+                slicer.hand_over(slicer.scope, name, now)
+                slicer.env[name] = Host(self.hosted[name])
+            return
+        if before is UNBOUND:
+            return
+        if before.__class__ is not Host and not isinstance(before, Conflict):
+            raise Restart(("before", (self.statement, name)))
+
+    def after_loop(self, after: dict[Place, Any], places: list[Place]) -> None:
+        """Names that are bound in the loop, but are not carried."""
+        env = self.slicer.env
+        known = {key for kind, key in places if kind == "name"}
+        for place, value in after.items():
+            key = place[1]
+            name = key[1]
+            if key in known or name in self.hosted or name not in self.names:
+                continue
+            before = env.get(name, UNBOUND)
+            if before is value or (before is not UNBOUND and bundles.same(before, value)):
+                continue
+            if value.__class__ is Host:
+                env[name] = Host(value.kind) if before is UNBOUND else Host()
+            else:
+                env[name] = Conflict(f"{name} is bound in a loop")

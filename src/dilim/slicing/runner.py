@@ -1,0 +1,148 @@
+"""Runs of a region: the graph program and the handlers of its channels, one call at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dilim.slicing.host import Action
+from dilim.slicing.runs import Bailed, Run
+from dilim.slicing.tracebacks import users_view
+
+if TYPE_CHECKING:
+    from dilim.slicing.region import Region
+
+HOST_FILE: Final = "<dilim host program>"
+"""The file name of the code of handlers."""
+
+
+class Runner:
+    """One run of a region at a time."""
+
+    def __init__(self, region: Region, program_: Any) -> None:
+        from dilim.runtime.sessions import Session
+
+        self.region = region
+        self.host = Run(region.frames, region.after is not None)
+        handlers = _handlers(region._source, self.host, region.constants)
+        if region.narrator is not None:
+            handlers = region.narrator.wrapped(handlers)
+        self.session = Session(program_, handlers)
+        self.inputs = [np.zeros(x.shape, x.dtype.numpy) for x in region.graph.inputs]
+        self.written = [cell.is_written for cell in region.cells]
+
+    def run(
+        self, found: tuple[Any, Any, Any], values: tuple[Any, ...], frame: dict[str, Any]
+    ) -> Any:
+        """See `Region.run`."""
+        host = self.host
+        numbers, memory, host.slots = found
+        for array, number in zip(self.inputs, numbers, strict=True):
+            array[()] = number
+        host.frames[0] = frame
+        host.memories = dict(zip(self.region.paths, memory, strict=True))
+        host.expected = {path: holder._storage.version for path, holder in host.memories.items()}
+        leaves = self.region.find_leaves(*values)
+        host.grads = [(leaf, leaf.grad) for leaf in leaves]
+
+        def valid() -> bool:
+            again = self.region.again(*values)
+            if (
+                again is not None
+                and all(map(_same, again[0], numbers))
+                and all(map(_same, again[1], memory))
+                and all(map(_same, again[2], host.slots))
+                and all(
+                    host.memories[path]._storage.version == version
+                    for path, version in host.expected.items()
+                )
+                and host.is_untouched()
+            ):
+                return True
+            self.region.unstable.update(self._changed(again, found))
+            return False
+
+        host.valid = valid
+        try:
+            self.session.run(self.inputs, [holder._data for holder in memory])
+            return host.result
+        except Bailed as bailed:
+            return bailed.value
+        except Exception as error:
+            self._seen_by_user(error)
+            self._count_all(memory)
+            raise
+        except BaseException:
+            self._count_all(memory)
+            raise
+        finally:
+            self.region.learned.update(host.learned)
+            self.region.left += host.left
+            host.reset()
+
+    def _count_all(self, memory: tuple[Any, ...]) -> None:
+        """Count a write into all that may have been written when the run was given up."""
+        for holder, is_written in zip(memory, self.written, strict=True):
+            if is_written:
+                holder._storage.version += 1
+
+    def _changed(self, again: Any, found: Any) -> set[Any]:
+        """What host code has changed: decisions for the next time that the region is sliced."""
+        region, host = self.region, self.host
+        changed: set[Any] = {("host attribute", key) for key in host.touched()}
+        for path, is_same in zip(region.leaf_paths, host.same_grads(), strict=True):
+            if not is_same:
+                changed.add(("host path", f"{path}.grad"))
+        if again is not None:
+            for paths, now, before in zip(
+                (region.inputs, region.paths, region.slots), again, found, strict=True
+            ):
+                for path, x, y in zip(paths, now, before, strict=True):
+                    if not _same(x, y):
+                        changed.add(("host path", path))
+        for path, version in host.expected.items():
+            if host.memories[path]._storage.version != version:
+                changed.add(("host path", path))
+        return changed
+
+    def _seen_by_user(self, error: Exception) -> Exception:
+        """The error with the calls that were laid out flat."""
+        if getattr(error, "site", None) is not None:
+            error.__context__ = None
+        entry = error.__traceback__
+        while entry is not None:
+            code = entry.tb_frame.f_code
+            if code.co_filename == HOST_FILE:
+                for action in self.region.actions:
+                    if action.channel == code.co_name:
+                        return users_view(error, action.callers)
+            entry = entry.tb_next
+        return users_view(error, self.region.places_of(error))
+
+
+def _same(a: Any, b: Any) -> bool:
+    return a is b or a is None or (a.__class__ in (int, float) and a == b)
+
+
+def _handlers(source: Any, host: Run, constants: list[Any]) -> dict[str, Callable[..., Any]]:
+    space: dict[str, Any] = {}
+    exec(source, space)
+    made: dict[str, Callable[..., Any]] = space["build"](host, *constants)
+    return made
+
+
+def module_of(actions: list[Action], constants: int) -> Any:
+    """The code of all actions."""
+    names = ", ".join(["R", *(f"k{k}" for k in range(constants))])
+    lines = [f"def build({names}):", "  F, O, M = R.frames, R.objects, R.made"]
+    for action in actions:
+        lines.append(f"  def {action.channel}(v):")
+        body = [*action.prelude, *action.lines] or ["pass"]
+        if any("S[" in line for line in body):
+            lines.append("    S = R.slots")
+        lines += [f"    {line}" for line in body]
+    table = ", ".join(f"{action.channel!r}: {action.channel}" for action in actions)
+    lines.append(f"  return {{{table}}}")
+    return compile("\n".join(lines), HOST_FILE, "exec")

@@ -1,0 +1,251 @@
+"""The host's side of one run of a region: what the code of its actions finds and calls as ``R``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dilim import dtypes
+from dilim.ir.types import Type, type_of
+from dilim.ops.table import OPERATIONS
+from dilim.runtime.devices import CPU
+from dilim.slicing.numbers import SMALL
+from dilim.slicing.tracing import use_up
+from dilim.slicing.values import UNBOUND
+from dilim.slicing.walker import Walker
+from dilim.tensors.dispatch import apply
+from dilim.tensors.layouts import Step
+from dilim.tensors.tape import no_grad
+from dilim.tensors.tensor import Tensor
+
+
+class Bailed(BaseException):
+    """The rest of the region ran as plain Python.
+
+    Attributes:
+        value: what it gave.
+    """
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+
+def kind_of(value: Any) -> Any:
+    """The type of a value of the host, as far as a graph can take it; None for others."""
+    kind = value.__class__
+    if kind is int or kind is float or kind is bool:
+        return kind
+    if kind is Tensor and value.device is CPU and not value.requires_grad:
+        return type_of(value)
+    return kind.__name__ if kind in (list, dict, str) else None
+
+
+def _rest(code: Any, function: Any, path: Any, frame: dict[str, Any], is_loop: bool) -> Any:
+    """Run the rest of one function, or of a loop: then how it was left."""
+    left = Walker(code, function).rest(path, frame)
+    if is_loop:
+        return left
+    return None if left is None else left[1]
+
+
+class Run:
+    """The host's side of one run at a time.
+
+    Attributes:
+        frames: the frames of the functions of the region.
+        objects: what was made, by number.
+        slots: what was found at entry.
+        memory_of: path of memory -> tensor.
+        made: lists and dicts that the region made, by identity while slicing.
+    """
+
+    def __init__(self, count: int, is_loop: bool = False) -> None:
+        self.count = count
+        self.is_loop = is_loop
+        self.frames: list[dict[str, Any]] = [{} for _ in range(count)]
+        self.objects: dict[int, Tensor] = {}
+        self.views: dict[int, Tensor] = {}
+        self.slots: tuple[Any, ...] = ()
+        self.made: dict[int, Any] = {}
+        self.memories: dict[str, Any] = {}
+        self.now: dict[tuple[int, str], tuple[Any, Any]] = {}
+        self.left: list[str] = []
+        self.learned: dict[Any, Any] = {}
+        self.versions: dict[int, int] = {}
+        self.expected: dict[str, int] = {}
+        self.grads: list[tuple[Tensor, Any]] = []
+        self.result: Any = None
+        self.code = 0
+
+    def reset(self) -> None:
+        """Forget what belongs to the last run."""
+        self.result = None
+        self.slots = ()
+        self.objects.clear()
+        self.views.clear()
+        self.made.clear()
+        self.now.clear()
+        self.versions.clear()
+        self.memories = {}
+        for frame in self.frames[1:]:
+            frame.clear()
+
+    valid: Callable[[], bool]
+
+    def is_untouched(self) -> bool:
+        """Whether nobody but the program has changed what it made or set."""
+        return (
+            all(
+                self.objects[number]._storage.version == version
+                for number, version in self.versions.items()
+            )
+            and all(
+                getattr(owner, name, None) is value
+                for (_, name), (owner, value) in self.now.items()
+            )
+            and all(self.same_grads())
+        )
+
+    def same_grads(self) -> list[bool]:
+        """Per leaf, whether its gradient is what the program believes."""
+        return [
+            leaf.grad is self.now.get((id(leaf), "grad"), (leaf, before))[1]
+            for leaf, before in self.grads
+        ]
+
+    def touched(self) -> list[tuple[str, str]]:
+        """Class and name of the attributes that somebody else has changed."""
+        return [
+            (type(owner).__qualname__, name)
+            for (_, name), (owner, value) in self.now.items()
+            if name != "grad" and getattr(owner, name, None) is not value
+        ]
+
+    def learn(self, statement: Any, value: Any) -> None:
+        """Take note of the type of a value of the host."""
+        kind = kind_of(value)
+        if self.learned.setdefault(statement, kind) != kind:
+            self.learned[statement] = None
+
+    def bind(self, frame: dict[str, Any], name: str, value: Any) -> None:
+        """Bind a name, or unbind it."""
+        if value is UNBOUND:
+            frame.pop(name, None)
+        else:
+            frame[name] = value
+
+    def set(self, owner: Any, name: str, value: Any) -> None:
+        """Set an attribute that the program keeps."""
+        setattr(owner, name, value)
+        self.now[id(owner), name] = owner, value
+
+    def count_writes(self, paths: tuple[str, ...]) -> None:
+        """Count writes into memory."""
+        for path in paths:
+            self.memories[path]._storage.version += 1
+            self.expected[path] += 1
+
+    def follow(self, frame: dict[str, Any], left: Any) -> None:
+        """Take note of how a statement was left."""
+        self.code = 0
+        if left is not None:
+            kind, value = left
+            self.code = ("return", "break", "continue").index(kind) + 1
+            frame["%result"] = value
+
+    def enter(self, frame: dict[str, Any], manager: str, context: Any) -> None:
+        """Enter a context for the rest that runs on the host."""
+        context.__enter__()
+        frame[manager] = context.__exit__
+
+    def leave(self, steps: Sequence[tuple[Any, ...]], reason: str) -> None:
+        """Run the rest of the region as plain Python.
+
+        Raises:
+            Bailed: with the result.
+        """
+        self.left.append(reason)
+        result: Any = None
+        for depth, (number, code, function, path, target) in enumerate(reversed(steps)):
+            frame = self.frames[number]
+            if depth and target:
+                frame[target] = result
+            result = _rest(code, function, path, frame, self.is_loop and number == 0)
+        raise Bailed(result)
+
+    def next(self, frame: dict[str, Any], iterator: str, target: str) -> bool:
+        """Bind the target to the next item, if there is one; whether there is."""
+        try:
+            frame[target] = next(frame[iterator])
+        except StopIteration:
+            return False
+        return True
+
+    def received_float(self, value: Any, place: np.ndarray) -> bool:
+        """Take a float of the host; whether it is one."""
+        if value.__class__ is not float:
+            return False
+        place[()] = value
+        return True
+
+    def received_int(self, value: Any, place: np.ndarray) -> bool:
+        """Take an int of the host; whether it is one, and not too large."""
+        if value.__class__ is not int or not -SMALL < value < SMALL:
+            return False
+        place[()] = value
+        return True
+
+    def received_bool(self, value: Any, place: np.ndarray) -> bool:
+        """Take a bool of the host; whether it is one."""
+        if value.__class__ is not bool:
+            return False
+        place[()] = value
+        return True
+
+    def received_tensor(self, value: Any, place: np.ndarray, kind: Type) -> bool:
+        """Take a tensor of the host; whether it is one of this type, without gradient."""
+        if kind_of(value) != kind:
+            return False
+        place[...] = value._data
+        return True
+
+    def tensor(self, number: int, array: np.ndarray) -> Tensor:
+        """A new tensor with the numbers of an array."""
+        made = self.objects[number] = Tensor._from_array(array.copy())
+        self.versions[number] = 0
+        return made
+
+    def refresh(self, number: int, array: np.ndarray) -> Tensor:
+        """New numbers in a tensor that the host has."""
+        x = self.objects[number]
+        x._data[...] = array
+        x._storage.version += 1
+        self.versions[number] = x._storage.version
+        return x
+
+    def with_gradient(self, x: Tensor, maker: str = "identity") -> Tensor:
+        """Mark a tensor as the result of a tape that is not at hand any more."""
+        return x if x.requires_grad else use_up(x, maker)
+
+    def view(self, number: int, base: Tensor, steps: Sequence[Step], flag: bool) -> Tensor:
+        """A view of a tensor."""
+        x = base
+        with no_grad():
+            for step in steps:
+                x = apply(OPERATIONS[step.op], x, **step.params)
+            if not steps:
+                x = x.detach()
+        self.views[number] = x
+        return self.with_gradient(x) if flag else x
+
+    def memory(self, path: str) -> Tensor:
+        """A tensor over the memory of a variable."""
+        holder = self.memories[path]
+        data = holder._data
+        x: Tensor = object.__new__(Tensor)
+        x._fill(data, data.shape, dtypes.from_numpy(data.dtype), CPU)
+        x._storage = holder._storage
+        return x
