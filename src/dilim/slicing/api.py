@@ -27,7 +27,6 @@ def compile(
     function: None = ...,
     *,
     strict: bool = ...,
-    check: bool = ...,
     trace: bool = ...,
     numerics: str = ...,
     backend: str = ...,
@@ -40,7 +39,6 @@ def compile(
     function: Callable[..., Any],
     *,
     strict: bool = ...,
-    check: bool = ...,
     trace: bool = ...,
     numerics: str = ...,
     backend: str = ...,
@@ -64,9 +62,7 @@ def compile(function: Any = None, /, **options: Any) -> Any:
         function: what to compile; or a `Neuron` or `MLP` of `dilim.scalar`, with ``loss`` and
             ``optimizer`` as only options (see `CompiledModel`).
         **options: those that follow, by keyword.
-        strict: raise an error where something falls back to plain Python, or is handed over in a
-            loop without being asked for.
-        check: run the plain function on copies beside each call, and raise at the first difference.
+        strict: raise an UnsupportedError where the function, or a loop of it, cannot be sliced.
         trace: print what the two programs do, step by step.
         numerics: "strict": the bits of eager execution. "fast": sums and products may be rounded
             differently where that is quicker.

@@ -48,7 +48,8 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
     args, keywords = _arguments(slicer, node)
     users = isinstance(function, types.FunctionType | types.MethodType)
     if any(x.__class__ is Host for x in (*args, *keywords.values())):
-        if not users or any(isinstance(x, ast.Starred) for x in node.args):
+        starred = any(isinstance(x, ast.Starred) for x in node.args)
+        if not users or starred or any(keyword.arg is None for keyword in node.keywords):
             raise OnHost("a host value is given to a function")
         args = [_given(x, atom) for x, atom in zip(args, node.args, strict=True)]
         keywords = {

@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
+import sysconfig
 import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing import program
+from dilim.slicing.attributes import is_dilims, is_module
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.interpreter import RESULT, Scope
 from dilim.slicing.numbers import Number
 from dilim.slicing.source import function_of
 from dilim.slicing.values import UNBOUND, Host
+from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from dilim.slicing.slicer import Slicer
 
 DEPTH: Final = 60
 """Deepest nesting of functions that is laid out flat."""
+
+
+_INSTALLED: Final = tuple(
+    {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
+
+
+def is_installed(function: types.FunctionType) -> bool:
+    """Whether a function belongs to the standard library or an installed package."""
+    return function.__code__.co_filename.startswith(_INSTALLED)
+
+
+def _is_of_dilim(x: Any) -> bool:
+    """Whether a value is a tensor, or something else that graphs know of."""
+    if x.__class__ in (tuple, list):
+        return any(map(_is_of_dilim, x))
+    if x.__class__ is dict:
+        return any(map(_is_of_dilim, x.values()))
+    return isinstance(x, Tensor) or is_dilims(type(x)) or is_module(type(x))
 
 
 class Given(Host):
@@ -48,6 +70,8 @@ def inline(
         code = function_of(function)
     except Unsliceable as refusal:
         raise OnHost(refusal.reason) from None
+    if is_installed(function) and not any(map(_is_of_dilim, (*args, *keywords.values()))):
+        raise OnHost("a function of an installed package")
     env = bound(slicer, function, args, keywords)
     entry = slicer.entry
     path = entry.constant(function)

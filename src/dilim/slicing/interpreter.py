@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, Final
@@ -130,6 +131,7 @@ class Interpreter:
         self.dead = False
         self.current: program.Statement | None = None
         self.step_frame: Any = trace.top
+        self.deadline = math.inf
         self.objects = Objects(trace, entry)
         self.objects.joined = self.joined
         self.objects.is_fresh = lambda value: id(value) in self.fresh

@@ -194,8 +194,10 @@ def _augmented(slicer: Slicer, node: Any, name: str) -> Ready:
     if a.__class__ is Host:
         raise OnHost("a value of the host is changed")
     if a.__class__ is list and id(a) in slicer.fresh and not holds_host(b):
+        if not isinstance(node.op, ast.Add):
+            raise OnHost("a list is repeated")
         check_depth(slicer, a)
-        return lambda: a.extend(b) if node.op.__class__ is ast.Add else None
+        return lambda: a.extend(b)
     if not isinstance(a, Tensor):
         function = _BINARY[type(node.op)]
 

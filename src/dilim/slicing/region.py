@@ -8,7 +8,8 @@ from types import FunctionType
 from typing import Any, Final
 
 from dilim.ir.graph import Graph
-from dilim.ir.structure import LOOP, walk
+from dilim.ir.structure import LOOP, STRUCTURAL, walk
+from dilim.ir.types import Type
 from dilim.runtime.cache import cache
 from dilim.slicing import program, surprises
 from dilim.slicing.entry import Entry
@@ -27,6 +28,8 @@ from dilim.tensors.cells import Cell
 from dilim.tensors.symbolic import finish
 from dilim.tensors.tensor import Tensor
 
+MOST_SECONDS: Final = 3.0
+"""How long slicing a function may take."""
 MOST_LESSONS: Final = 12
 """How often a function is sliced anew because a run has shown something."""
 LEFT: Final = "%left"
@@ -79,6 +82,7 @@ class Region:
         self.code = code
         self.function = function
         decisions = set(known)
+        self._deadline = started + MOST_SECONDS
         for _ in range(MOST_ATTEMPTS):
             try:
                 self._slice(frame, profile, decisions)
@@ -89,6 +93,7 @@ class Region:
                 decisions.add(restart.decision)
         else:
             raise Unsliceable("slicing finds no end", 0)
+        self.decisions = {x for x in decisions if x[0] == "host"}
         self.slicing_seconds = time.perf_counter() - started
         self.learned: dict[Any, Any] = {}
         self.left: list[str] = []
@@ -109,6 +114,7 @@ class Region:
         names = self.names = tuple(frame)
         entry = Entry(trace, names, decisions)
         slicer = Slicer(trace, entry, profile, decisions, Notes())
+        slicer.deadline = self._deadline
         slicer.fragment = _fragments()
         slicer.finish = lambda value, atom: _finish(slicer, value, atom, self.after is not None)
         grads = _follow_leaves(slicer)
@@ -223,6 +229,34 @@ class Region:
     def callers_of(self, site: tuple[str, int]) -> tuple[tuple[str, str, int], ...]:
         """Name, file and line of the calls in which a line of the user's was laid out flat."""
         return self._callers.get(site, ())
+
+    def transfers(self) -> tuple[int, int, int]:
+        """Values handed to the host, those that came from it, and bytes handed to it, so far."""
+        sends = receives = size = 0
+        served = self.served()
+        for action in self.actions:
+            count = served.get(action.channel, 0)
+            if action.channel[0] in "rnl":
+                receives += count
+            elif action.sent and action.channel[0] not in "ve":
+                sends += count
+                size += count * sum(x.size * x.dtype.itemsize for x in action.sent)
+        return sends, receives, size
+
+    @property
+    def tensor_operations(self) -> int:
+        """How many operations of the table the graph program has."""
+        return sum(node.op not in STRUCTURAL and node.op != "full" for node in walk(self.graph))
+
+    def host_operations(self, profile: Mapping[Any, Any]) -> int:
+        """How many statements of the host program are known to give tensors."""
+        return sum(
+            isinstance(profile.get((statement, name)), Type)
+            for action in self.actions
+            for statement in action.statements
+            if isinstance(statement, program.Step)
+            for name in statement.writes
+        )
 
     def is_kept(self, count: int) -> bool:
         """Whether the region is kept although a run has shown more, after so many new ones."""

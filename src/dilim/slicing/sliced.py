@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from dilim.errors import UnsupportedError
 from dilim.slicing import faces
 from dilim.slicing.errors import Unsliceable
 from dilim.slicing.explanation import Explanation
@@ -17,6 +18,7 @@ from dilim.slicing.narration import Narrator
 from dilim.slicing.program import Function
 from dilim.slicing.region import Region
 from dilim.slicing.running_loops import LoopWatcher
+from dilim.slicing.slicer import TOO_LONG
 from dilim.slicing.source import function_of
 from dilim.slicing.tracebacks import users_view
 from dilim.slicing.walker import Walker
@@ -72,7 +74,6 @@ class Sliced:
         function: Any,
         *,
         strict: bool = False,
-        check: bool = False,
         trace: bool = False,
         numerics: str = "strict",
         backend: str = "llvm",
@@ -84,7 +85,7 @@ class Sliced:
             function = function.__func__
         self._function = function
         self._settings = {"numerics": numerics, "backend": backend}
-        self._strict, self._check, self._trace = strict, check, trace
+        self._strict, self._trace = strict, trace
         self._after = ESTIMATE if compile_after is None else compile_after
         self._seconds = 0.0
         self._trial = TRIAL
@@ -95,7 +96,8 @@ class Sliced:
         self._relearned = 0
         self._loops: dict[Function, list[Region]] = {}
         self._shown: Region | None = None
-        self.statistics = Statistics()
+        self._statistics = Statistics()
+        self._made: list[Region] = []
         try:
             self._code = function_of(function)
         except Unsliceable as refusal:
@@ -106,9 +108,21 @@ class Sliced:
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
+    @property
+    def statistics(self) -> Statistics:
+        """What happened so far."""
+        statistics = self._statistics
+        statistics.sends = statistics.receives = statistics.sent_bytes = 0
+        for region in self._made:
+            sends, receives, size = region.transfers()
+            statistics.sends += sends
+            statistics.receives += receives
+            statistics.sent_bytes += size
+        return statistics
+
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Call the function."""
-        statistics = self.statistics
+        statistics = self._statistics
         statistics.calls += 1
         if self._bound is not None:
             args = (self._bound, *args)
@@ -174,9 +188,11 @@ class Sliced:
             if region.names == tuple(frame):
                 found = region.gate(*values)
                 if found is not None:
-                    self.statistics.native_calls += 1
+                    self._statistics.native_calls += 1
                     return region, found
         if seconds < min(self._after, TRIAL) or len(regions) >= MOST_VARIANTS:
+            return None
+        if self._refused >= MOST_VARIANTS:
             return None
         new = self._sliced(code, frame, after, seconds)
         if new is None:
@@ -185,11 +201,11 @@ class Sliced:
         found = new.gate(*values)
         if found is None:
             return None
-        self.statistics.native_calls += 1
+        self._statistics.native_calls += 1
         return new, found
 
     def _run(self, region: Region, found: Any, values: tuple[Any, ...]) -> Any:
-        self.statistics.native_calls += 1
+        self._statistics.native_calls += 1
         self._shown = region
         try:
             return region.run(found, values, dict(zip(self._code.parameters, values, strict=True)))
@@ -216,7 +232,7 @@ class Sliced:
         region = self._sliced(self._code, frame, None, self._seconds)
         if region is not None:
             self._variants.append(region)
-            self.statistics.variants = len(self._variants)
+            self._statistics.variants = len(self._variants)
         return region
 
     def _sliced(
@@ -251,8 +267,12 @@ class Sliced:
             if self._trace:
                 region.narrator = Narrator(region)
             region.prepare()
+            self._made.append(region)
+            self._decisions |= region.decisions
+            self._statistics.tensor_operations_native = region.tensor_operations
+            self._statistics.tensor_operations_host = region.host_operations(self._profile)
         except Unsliceable as refusal:
-            self._refused += 1
+            self._refused += MOST_VARIANTS if refusal.reason == TOO_LONG else 1
             self._note(refusal)
             return None
         except Exception as error:
@@ -262,15 +282,21 @@ class Sliced:
             self._note(Unsliceable(f"a fault in dilim: {type(error).__name__}: {error}"))
             return None
         finally:
-            self.statistics.compile_seconds += time.perf_counter() - started
+            self._statistics.compile_seconds += time.perf_counter() - started
         return region
 
     def _note(self, refusal: Unsliceable) -> None:
         code = getattr(self._function, "__code__", None)
         filename = code.co_filename if code is not None else ""
+        if self._strict:
+            name = code.co_name if code is not None else "a function"
+            raise UnsupportedError(
+                f"compile: {name} cannot be sliced: {refusal.reason} ({filename}:{refusal.line}); "
+                "without strict=True it runs as plain Python"
+            )
         entry = (refusal.reason, filename, refusal.line)
-        if entry not in self.statistics.fallbacks:
-            self.statistics.fallbacks.append(entry)
+        if entry not in self._statistics.fallbacks:
+            self._statistics.fallbacks.append(entry)
 
 
 def _binder(function: Any) -> Callable[..., tuple[Any, ...]]:

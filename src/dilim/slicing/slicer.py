@@ -11,8 +11,9 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
+import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from dilim.ir.graph import Site
 from dilim.slicing import (
@@ -34,6 +35,7 @@ from dilim.tensors.sites import standing_at
 from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
 
+TOO_LONG: Final = "slicing takes too long"
 _READ = "%read"
 
 
@@ -90,7 +92,13 @@ class Slicer(Hosting):
         return Number(a.tensor | b.tensor, bool)
 
     def statement(self, statement: program.Statement) -> None:
-        """Interpret one statement."""
+        """Interpret one statement.
+
+        Raises:
+            Unsliceable: there was no end to it for too long.
+        """
+        if time.perf_counter() > self.deadline:
+            raise Unsliceable(TOO_LONG, statement.line)
         scope = self.scope
         site = Site(scope.code.filename, statement.line)
         self.notes.reach(scope.code, statement)
