@@ -12,7 +12,7 @@ from dilim import scalar
 from dilim.backends.llvm import binding, calls
 from dilim.errors import ShapeError, StateError, UnsupportedError
 from dilim.runtime.build import cached_object
-from dilim.scalar.network import MLP, Module, Neuron
+from dilim.scalar.network import Module, Neuron
 from dilim.scalar.optimizers import Adam, Optimizer
 from dilim.scalar.value import Value
 from dilim.slicing.scalar_code import ENTRY, LANES, Setting, Table, write_step
@@ -58,7 +58,8 @@ class CompiledModel:
         self._kind = _kind_of(optimizer)
         sample = trace_sample(model, loss)
         self._parameters = sample.parameters
-        self._activations = _activations(model)
+        self._neurons = _neurons(model)
+        self._parts = [(list(weights), *rest) for weights, *rest in map(_PARTS, self._neurons)]
         if optimizer is not None:
             _check_parameters(optimizer, self._parameters)
         self._loss = loss
@@ -143,12 +144,9 @@ class CompiledModel:
 
     def _check_model(self) -> None:
         """Refuse a model that is no longer the one that was compiled."""
-        now = self.model.parameters()
-        if (
-            len(now) != len(self._parameters)
-            or not all(map(operator.is_, now, self._parameters))
-            or _activations(self.model) != self._activations
-        ):
+        # equal lists are those with the same objects; one that was replaced by an equal number
+        # differs after the next step, which changes the number that the program knows
+        if [*map(_PARTS, self._neurons)] != self._parts:
             raise StateError(
                 "compiled model: values or activations of the model were replaced since it was "
                 "compiled; compile it again, or change numbers with value.data = ..."
@@ -223,12 +221,13 @@ class CompiledModel:
             optimizer._velocities = memory.first[:count].tolist()
 
 
-def _activations(model: Module) -> list[str]:
-    layers = model.layers if isinstance(model, MLP) else []
-    neurons = [neuron for layer in layers for neuron in layer.neurons]
+_PARTS: Final = operator.attrgetter("weights", "bias", "activation")
+
+
+def _neurons(model: Module) -> list[Neuron]:
     if isinstance(model, Neuron):
-        neurons = [model]
-    return [neuron.activation for neuron in neurons]
+        return [model]
+    return [neuron for layer in model.layers for neuron in layer.neurons]  # type: ignore[attr-defined]
 
 
 class _Memory:

@@ -44,6 +44,10 @@ def apply(op: OpDef, *inputs: Any, **params: Any) -> Tensor:
         DeviceError: tensors on different devices.
         GradientError: an input's memory was written through another view.
     """
+    if mode.watched:
+        tracer = mode.tracer
+        if tracer is not None and _is_held(tracer, inputs):
+            return _apply_in_graph(tracer, op, inputs, params)
     operands: list[Any] = []
     last: Any = None
     numbers = False
@@ -91,19 +95,21 @@ def apply(op: OpDef, *inputs: Any, **params: Any) -> Tensor:
             if x.__class__ not in NUMBERS and (x._requires_grad or x._storage.recorded > x._born):
                 record(op, inputs, params, result)
                 break
-    if mode.watched:
-        return _watched(op, inputs, params, result)
-    return result
-
-
-def _watched(op: OpDef, inputs: tuple[Any, ...], params: dict[str, Any], result: Tensor) -> Tensor:
-    """The result, or a symbolic one where the operation belongs to a graph being traced."""
-    tracer = mode.tracer
-    if tracer is not None and any(tracer.holds(x) for x in inputs if x.__class__ not in NUMBERS):
-        return _apply_in_graph(tracer, op, inputs, params)
-    if mode.anomaly:
+    if mode.watched and mode.anomaly:
         check_finite(op, inputs, result)
     return result
+
+
+def _is_held(tracer: Any, inputs: tuple[Any, ...]) -> bool:
+    """Whether an operation on these belongs to a graph being traced; not so for wrong operands."""
+    held = False
+    for x in inputs:
+        if x.__class__ in NUMBERS:
+            continue
+        if not hasattr(x, "_data"):
+            return False
+        held = held or (x.device is CPU and tracer.holds(x))
+    return held
 
 
 def record(op: OpDef, inputs: tuple[Any, ...], params: dict[str, Any], result: Tensor) -> None:

@@ -1,0 +1,91 @@
+"""Counts over many programs: how many differ, how much ran native, what fell back and why."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Tally:
+    """What happened to programs so far.
+
+    Attributes:
+        programs: how many were compared.
+        sliceable: how many of them have to be sliced as a whole.
+        raising: how many raise an exception in some call.
+        calls: of sliceable programs.
+        native_calls: those of them that ran native.
+        native: tensor operations in graphs of sliceable programs.
+        host: tensor operations that these left to the host.
+        fallbacks: reason -> number of places, in sliceable programs.
+        others: reason -> number of places, in the other ones.
+        differences: group -> number of programs.
+    """
+
+    programs: int = 0
+    sliceable: int = 0
+    raising: int = 0
+    calls: int = 0
+    native_calls: int = 0
+    native: int = 0
+    host: int = 0
+    fallbacks: Counter = field(default_factory=Counter)
+    others: Counter = field(default_factory=Counter)
+    differences: Counter = field(default_factory=Counter)
+
+    def add(self, facts):
+        """Count one program; see `facts_of`."""
+        self.programs += 1
+        self.raising += facts["raises"]
+        if facts["group"]:
+            self.differences[facts["group"]] += 1
+        reasons = self.fallbacks if facts["sliceable"] else self.others
+        reasons.update(facts["fallbacks"])
+        if facts["sliceable"]:
+            self.sliceable += 1
+            for name in ("calls", "native_calls", "native", "host"):
+                setattr(self, name, getattr(self, name) + facts[name])
+
+    @property
+    def share(self):
+        """The part of the tensor operations of sliceable programs that is native."""
+        return self.native / max(1, self.native + self.host)
+
+    def __str__(self):
+        calls = f"{self.native_calls} of {self.calls} calls"
+        lines = [
+            f"programs      {self.programs} ({self.sliceable} sliceable, {self.raising} raise)",
+            f"differences   {sum(self.differences.values())}",
+            f"native        {self.share:.1%} of the tensor operations of sliceable programs",
+            f"              {self.native} native, {self.host} on the host; {calls} ran native",
+        ]
+        for title, found in (
+            ("differences", self.differences),
+            ("fallbacks in sliceable programs", self.fallbacks),
+            ("fallbacks in other programs", self.others),
+        ):
+            if found:
+                lines += ["", f"{title}:"]
+                lines += [f"{count:6}  {text}" for text, count in found.most_common(40)]
+        return "\n".join(lines)
+
+
+def facts_of(program, expected, found, difference):
+    """What a `Tally` counts of a program.
+
+    Args:
+        program: a `Program`.
+        expected: the recording of the plain function.
+        found: the recording of the compiled one.
+        difference: the first difference, or None.
+    """
+    statistics = found.statistics
+    return {
+        "sliceable": program.sliceable,
+        "raises": any(moment.error for moment in expected.moments),
+        "group": difference.group if difference is not None else "",
+        "calls": getattr(statistics, "calls", 0),
+        "native_calls": getattr(statistics, "native_calls", 0),
+        "native": getattr(statistics, "tensor_operations_native", 0),
+        "host": getattr(statistics, "tensor_operations_host", 0),
+        "fallbacks": [reason for reason, *_ in getattr(statistics, "fallbacks", ())],
+    }

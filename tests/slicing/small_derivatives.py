@@ -1,0 +1,134 @@
+"""Small programs with derivatives through control flow, layers and draws; see `small_programs`."""
+
+from slicing.small_programs import VECTOR, Small
+
+W = """
+W = dilim.tensor([1.0, 2.0], requires_grad=True)
+"""
+NET = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Dense(2, 4, generator=dilim.Generator(1))
+        self.b = nn.Dense(4, 1, generator=dilim.Generator(2))
+        self.count = 0
+
+    def forward(self, x):
+        self.count += 1
+        return self.b(dilim.relu(self.a(x)))
+
+NET = Net()
+"""
+
+DERIVATIVES = {
+    "grad of a lambda in a loop": Small(
+        """
+def f(n):
+    w = dilim.tensor([1.0, 2.0])
+    for k in range(n):
+        g = dilim.grad(lambda v: (v * v).sum())(w)
+        w = w - 0.1 * g
+    return w
+""",
+        ("[2]", "[5]", "[4]"),
+    ),
+    "value and grad": Small(
+        W
+        + """
+def loss(w, x):
+    return dilim.square(x * w).mean()
+
+def f(x):
+    v, g = dilim.value_and_grad(loss)(W, x)
+    with dilim.no_grad():
+        W.add_(-0.1 * g)
+    if v > 0.5:
+        print(v.item())
+    return v
+""",
+        VECTOR,
+        1,
+    ),
+    "backward through a branch": Small(
+        W
+        + """
+def f(x):
+    W.grad = None
+    y = (W * x).sum()
+    if x.sum() > 0:
+        y = y * 2
+    else:
+        y = (W * W).sum()
+    y.backward()
+    return W.grad, y.item()
+""",
+        (*VECTOR, "[-dilim.ones(2)]"),
+    ),
+    "backward through a loop": Small(
+        W
+        + """
+def f(x, n):
+    W.grad = None
+    h = x
+    for i in range(n):
+        h = dilim.tanh(h * W + i)
+    h.sum().backward()
+    return W.grad
+""",
+        ("[dilim.ones(2), 1]", "[dilim.ones(2), 3]", "[dilim.ones(2), 4]"),
+    ),
+    "a target that follows": Small(
+        W
+        + """
+T = dilim.tensor([0.0, 0.0])
+
+def f(x, n):
+    for i in range(n):
+        W.grad = None
+        with dilim.no_grad():
+            target = (T * x).sum() + 1
+        loss = dilim.square((W * x).sum() - target)
+        loss.backward()
+        with dilim.no_grad():
+            W[...] = W - 0.05 * W.grad
+            if i % 2 == 0:
+                T[...] = W
+    return loss.item()
+""",
+        ("[dilim.ones(2), 1]", "[dilim.ones(2), 3]", "[dilim.ones(2), 4]"),
+    ),
+    "Adam with a limit, and its count": Small(
+        W
+        + """
+OPT = optim.Adam([W], 0.1, clip_norm=1.0)
+
+def f(x):
+    OPT.zero_grad()
+    loss = (W * W * x).sum()
+    loss.backward()
+    OPT.step()
+    return loss.item(), OPT.step_count
+""",
+        VECTOR,
+    ),
+    "a module that counts": Small(
+        NET + "def f(x):\n    with dilim.no_grad():\n        return NET(x), NET.count", VECTOR
+    ),
+    "dropout": Small(
+        "D = nn.Dropout(0.5)\n\ndef f(x, training):\n    D.train(training)\n    return D(x)",
+        tuple(f"[dilim.ones(8), {b}]" for b in (True, False, True, True)),
+    ),
+    "draws of actions": Small(
+        """
+def f(logits, n):
+    out = []
+    for i in range(n):
+        a = dilim.sample_categorical(logits)
+        out.append(int(a))
+        logits = logits + dilim.one_hot(a, 3) * 0.1
+    return out
+""",
+        tuple(f"[dilim.zeros(3), {n}]" for n in (2, 5, 5)),
+        None,
+    ),
+}

@@ -1,0 +1,147 @@
+"""Small programs with gradients, optimisers and random numbers; see `small_programs`."""
+
+from slicing.small_programs import VECTOR, Small
+
+WEIGHT = """
+W = dilim.tensor([1.0, 2.0], requires_grad=True)
+OPT = {optimizer}
+"""
+ADAM = WEIGHT.replace("{optimizer}", "optim.Adam([W], 0.1)")
+SGD = WEIGHT.replace("{optimizer}", "optim.SGD([W], 0.1)")
+STEPS = ("[2]", "[8]", "[7]")
+NUMBERS = """
+OWN = dilim.Generator(42)
+"""
+
+GRADIENTS = {
+    "gradients add up over calls": Small(
+        SGD + "def f(x):\n    (W * x).sum().backward()\n    return W.grad", VECTOR
+    ),
+    "two times backward": Small(
+        SGD
+        + """
+def f(x):
+    loss = (W * x).sum()
+    loss.backward()
+    (W * W).sum().backward()
+    return W.grad, W.grad.sum(), loss.detach()
+""",
+        VECTOR,
+    ),
+    "a gradient of an argument": Small(
+        "def f(x):\n    (x * x).sum().backward()\n    return x.grad",
+        ("[dilim.tensor([1.0, 2.0], requires_grad=True)]",) * 3,
+    ),
+    "backward outside": Small(SGD + "def f(x):\n    return (W * x).sum() + (W * W).prod()", VECTOR),
+    "gradients that no step clears at the end": Small(
+        SGD
+        + """
+def f(n):
+    global W
+    for k in range(n):
+        loss = (W * W).sum()
+        loss.backward()
+        with dilim.no_grad():
+            W -= 0.1 * W.grad
+        W.grad = None
+    return n
+""",
+        STEPS,
+    ),
+    "a loop from no gradient": Small(
+        SGD
+        + """
+def f(n):
+    for _ in range(n):
+        W.grad = None
+        loss = (W * W).sum()
+        loss.backward()
+        with dilim.no_grad():
+            for w in [W]:
+                w -= 0.1 * w.grad
+    return W.detach().clone()
+""",
+        STEPS,
+    ),
+}
+
+LOOP = """
+def f(n):
+    for k in range(n):
+        OPT.zero_grad()
+        loss = (W * W).sum()
+        loss.backward()
+        OPT.step()
+"""
+PRINT = """        if k % 3 == 0:
+            print(k, loss.item())
+"""
+OPTIMIZERS = {
+    "Adam in a loop": Small(ADAM + LOOP, STEPS),
+    "SGD in a loop": Small(SGD + LOOP, STEPS),
+    "Adam in a loop, with prints": Small(
+        ADAM + LOOP + PRINT + "    return loss.item()\n", STEPS, 3
+    ),
+    "SGD in a loop, with prints": Small(SGD + LOOP + PRINT + "    return loss.item()\n", STEPS, 3),
+    "SGD, one step": Small(
+        SGD
+        + """
+def f(n):
+    OPT.zero_grad()
+    loss = (W * W).sum()
+    loss.backward()
+    OPT.step()
+    print(loss.item())
+""",
+        STEPS,
+        1,
+    ),
+    "a learning rate that the function changes": Small(
+        SGD
+        + """
+def f(n):
+    for k in range(n):
+        OPT.learning_rate = 0.1 / (k + 1)
+        OPT.zero_grad()
+        (W * W).sum().backward()
+        OPT.step()
+    return W.detach().clone()
+""",
+        STEPS,
+    ),
+}
+
+RANDOM = {
+    "a generator": Small(NUMBERS + "def f(x):\n    return OWN.uniform((2,)) + x", VECTOR),
+    "the default generator": Small(
+        "def f(x):\n    return dilim.default_generator().uniform((2,)) * x", VECTOR
+    ),
+    "two generators": Small(
+        NUMBERS
+        + "def f(x):\n    return OWN.uniform((2,)), dilim.default_generator().uniform((2,)) + x",
+        VECTOR,
+    ),
+    "all that a generator draws": Small(
+        NUMBERS
+        + """
+def f(x):
+    places = OWN.categorical(dilim.zeros((2, 3)))
+    return x, OWN.integers(0, 5, (3,)), OWN.permutation(4), OWN.choice(5, (2,)), places
+""",
+        VECTOR,
+    ),
+    "a generator in a loop on a tensor": Small(
+        NUMBERS
+        + """
+def f(x):
+    n = 0
+    while x.sum() < 9:
+        x = x + OWN.uniform((2,))
+        n += 1
+    return x, n
+""",
+        VECTOR,
+    ),
+}
+
+PROGRAMS = {**GRADIENTS, **OPTIMIZERS, **RANDOM}

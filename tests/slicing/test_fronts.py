@@ -1,0 +1,129 @@
+import functools
+import inspect
+import traceback
+
+import pytest
+from plain_running import load
+
+from dilim.slicing.fronts import front
+from dilim.slicing.source import function_of
+from dilim.slicing.tracebacks import called_from, users_view
+from dilim.slicing.walker import Observer, Walker
+
+TEXT = """
+def helper(k):
+    return 1 / k
+class Context:
+    def __enter__(self): return self
+    def __exit__(self, *error): return False
+def f(a, /, b=2, *rest, key=3, **more):
+    "What f does."
+    x = a + b
+    try:
+        helper(0)
+    except ZeroDivisionError as e:
+        if key == 4: raise KeyError(x) from e
+        if key == 5: raise KeyError(x)
+    with Context():
+        for _ in range(1):
+            y = [helper(k) for k in
+                 range(key)] if key < 3 else helper(
+                    key - 3) + undefined
+    return (x, rest, more,
+            y
+             .real
+             .foo(3))
+def g(a): return [[1 / k for k in range(a)] for _ in range(2)]
+"""
+
+
+class Watching(Observer):
+    def watches(self, loop):
+        return True
+
+
+# What a front calls belongs to the slicer, and stands in none of the user's files.
+CALLS = """
+def walk(f, function, observer, values):
+    frame = dict(zip(function.parameters, values, strict=True))
+    return Walker(function, f, observer).run(frame)
+def run_plainly(f, values):
+    return f(*values[:2], *values[3], key=values[2], **values[4])
+"""
+calls = {"Walker": Walker}
+exec(compile(CALLS, "<dilim test>", "exec"), calls)
+
+
+def fronted(f, observer=None):
+    return front(f, functools.partial(calls["walk"], f, function_of(f), observer))
+
+
+def text_of(f, args, keywords):
+    try:
+        f(*args, **keywords)
+    except BaseException as error:
+        return "".join(traceback.format_exception(error))
+    return "no error"
+
+
+@pytest.mark.parametrize("observer", [None, Watching()], ids=["in one piece", "loop by loop"])
+@pytest.mark.parametrize(
+    ("name", "args", "keywords"),
+    [
+        ("f", (1,), {}),
+        ("f", (1,), {"key": 4}),
+        ("f", (1,), {"key": 5}),
+        ("f", (1,), {"key": 6}),
+        ("f", (1,), {"key": 2}),
+        ("f", (1,), {"key": 0}),
+        ("f", (1, "x"), {}),
+        ("f", (), {}),
+        ("f", (), {"a": 1}),
+        ("g", (1,), {}),
+        ("g", (1, 2), {}),
+    ],
+)
+def test_a_traceback_reads_as_that_of_the_plain_function(name, args, keywords, observer):
+    f = load(TEXT)[name]
+    plain = text_of(f, args, keywords)
+    assert "Error" in plain
+    assert text_of(fronted(f, observer), args, keywords) == plain
+
+
+def test_values_come_in_the_order_of_the_parameters():
+    f = load(TEXT)["f"]
+    seen = front(f, lambda values: values)
+    assert seen(1) == (1, 2, 3, (), {})
+    assert seen(1, 4, 5, key=6, z=7) == (1, 4, 6, (5,), {"z": 7})
+
+
+def test_a_front_presents_itself_as_the_function():
+    f = load(TEXT)["f"]
+    f.mark = 5
+    made = fronted(f)
+    for name in ("__name__", "__qualname__", "__module__", "__doc__", "mark"):
+        assert getattr(made, name) == getattr(f, name)
+    assert inspect.signature(made) == inspect.signature(f)
+    assert made.__wrapped__ is f
+
+
+def test_an_error_of_the_function_itself_passes_through():
+    f = load(TEXT)["f"]
+    made = front(f, functools.partial(calls["run_plainly"], f))
+    for key in (0, 2, 4, 6):
+        assert text_of(made, (1,), {"key": key}) == text_of(f, (1,), {"key": key})
+
+
+def test_frames_of_the_slicer_are_taken_out_and_callers_put_in():
+    def user():
+        raise ValueError("here")
+
+    try:
+        user()
+    except ValueError as error:
+        inner = users_view(error, [("outer", "a.py", 3), ("middle", "b.py", 7)])
+    entries = traceback.extract_tb(inner.__traceback__)
+    places = [(entry.name, entry.filename, entry.lineno) for entry in entries[:2]]
+    assert places == [("outer", "a.py", 3), ("middle", "b.py", 7)]
+    assert entries[-1].name == "user"
+    assert called_from(None, []) is None

@@ -1,0 +1,37 @@
+"""Small programs, compiled as plain; see `small_programs`."""
+
+import pytest
+
+from slicing import (
+    small_derivatives,
+    small_errors,
+    small_forms,
+    small_loops,
+    small_objects,
+    small_programs,
+    small_training,
+)
+from slicing.comparing import Call, check
+
+ALL = {
+    **small_programs.PROGRAMS,
+    **small_forms.FORMS,
+    **small_objects.PROGRAMS,
+    **small_errors.ERRORS,
+    **small_loops.PROGRAMS,
+    **small_training.PROGRAMS,
+    **small_derivatives.DERIVATIVES,
+}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_small(name):
+    small = ALL[name]
+    check(
+        small.source,
+        *(call if isinstance(call, Call) else Call(call) for call in small.calls),
+        sends=small.sends,
+        receives=small.receives,
+        raises=small.raises,
+        may_leave=small.may_leave,
+    )
