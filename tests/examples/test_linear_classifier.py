@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import dilim
-from dilim.errors import UnsupportedError
 
 EPOCHS = 3_001
 PRINTED = re.compile(r"epoch: (\d+), log loss: (\d+\.\d{6})")
@@ -117,7 +116,6 @@ def test_the_tutorial_shows_the_code_that_runs(linear):
         assert inspect.getsource(function) in page
 
 
-@pytest.mark.xfail(raises=UnsupportedError, reason="dilim.compile takes no functions yet")
 @pytest.mark.parametrize("epochs", [0, 1, 250, EPOCHS])
 def test_compiled_equals_eager(linear, survey, capsys, epochs):
     eager = linear.train(*survey, start(), epochs)

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dilim
-from dilim.errors import UnsupportedError
 
 
 @given(data=st.data())
@@ -118,7 +117,6 @@ def test_neighbours_guess_better_than_all(recommender, monkeypatch, capsys):
     assert float(lines[-1].removesuffix(" s")) < 60.0
 
 
-@pytest.mark.xfail(raises=UnsupportedError, reason="dilim.compile takes no functions yet")
 def test_compiled_equals_eager(recommender, capsys):
     ratings, truth = (dilim.tensor(array) for array in sample(0, movies=450))
     guesses, error = recommender.recommend(ratings, truth, 60)
