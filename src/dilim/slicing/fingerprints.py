@@ -24,6 +24,12 @@ class Fingerprint:
     """
 
     def __init__(self, value: Any) -> None:
+        self._value = value
+        self.renew()
+
+    def renew(self) -> None:
+        """Take the object as it is now: library code may arrange its own things while it is traced."""
+        value = self._value
         self._dicts: list[tuple[dict[Any, Any], list[int]]] = []
         self._lists: list[tuple[list[Any], list[int]]] = []
         self._numbers: list[tuple[dict[Any, Any], str, type]] = []

@@ -14,6 +14,7 @@ from dilim.runtime.cache import cache
 from dilim.slicing import program, surprises
 from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
+from dilim.slicing.fingerprints import Fingerprint
 from dilim.slicing.fragments import Fragments
 from dilim.slicing.host import Action
 from dilim.slicing.interpreter import Scope
@@ -152,6 +153,9 @@ class Region:
         self.paths = [entry.memory(cell) for cell in self.cells]
         self.actions: list[Action] = slicer.actions
         self.constants = list(entry.constants)
+        for constant in self.constants:
+            if isinstance(constant, Fingerprint):
+                constant.renew()
         self.frames = slicer.frames
         self.notes = slicer.notes
         self._callers, self._names = slicer.places, slicer.names
