@@ -7,11 +7,13 @@ depth.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 from dilim.slicing.attributes import is_dilims, is_module
 from dilim.tensors.tensor import Tensor
 
+_FLAG = attrgetter("_requires_grad")
 _FOLLOWED = frozenset({"_learning_rate"})
 """Attributes whose number is state of the program, so that another number changes nothing."""
 
@@ -33,7 +35,8 @@ class Fingerprint:
         self._dicts: list[tuple[dict[Any, Any], list[int]]] = []
         self._lists: list[tuple[list[Any], list[int]]] = []
         self._numbers: list[tuple[dict[Any, Any], str, type]] = []
-        self._flags: list[tuple[Tensor, bool]] = []
+        self._tensors: list[Tensor] = []
+        self._flags: list[bool] = []
         self._kept: list[Any] = []
         self._seen: set[int] = set()
         self._add(value)
@@ -46,9 +49,8 @@ class Fingerprint:
         for items, ids in self._lists:
             if list(map(id, items)) != ids:
                 return False
-        for x, flag in self._flags:
-            if x._requires_grad is not flag:
-                return False
+        if list(map(_FLAG, self._tensors)) != self._flags:
+            return False
         return all(type(table.get(name)) is kind for table, name, kind in self._numbers)
 
     def _add(self, value: Any) -> None:
@@ -58,7 +60,8 @@ class Fingerprint:
         self._seen.add(id(value))
         self._kept.append(value)
         if isinstance(value, Tensor):
-            self._flags.append((value, value.requires_grad))
+            self._tensors.append(value)
+            self._flags.append(value.requires_grad)
         elif kind is list or kind is tuple:
             if kind is list:
                 self._lists.append((value, list(map(id, value))))
@@ -66,6 +69,8 @@ class Fingerprint:
                 self._add(x)
         elif kind is dict:
             self._dict(value)
+        elif kind.__module__ == "dilim.optim.packing":
+            return  # the optimiser's own arrangement of what is looked at already
         elif (is_dilims(kind) or is_module(kind)) and hasattr(value, "__dict__"):
             self._dict(value.__dict__)
 

@@ -152,6 +152,7 @@ class Region:
         self.find_leaves = entry.finder(self.leaf_paths)
         self.paths = [entry.memory(cell) for cell in self.cells]
         self.actions: list[Action] = slicer.actions
+        self.is_checked = any(action.channel[0] == "v" for action in self.actions)
         self.constants = list(entry.constants)
         for constant in self.constants:
             if isinstance(constant, Fingerprint):

@@ -43,9 +43,12 @@ class Runner:
             array[()] = number
         host.frames[0] = frame
         host.memories = dict(zip(self.region.paths, memory, strict=True))
-        host.expected = {path: holder._storage.version for path, holder in host.memories.items()}
-        leaves = self.region.find_leaves(*values)
-        host.grads = [(leaf, leaf.grad) for leaf in leaves]
+        if self.region.is_checked:
+            host.expected = {
+                path: holder._storage.version for path, holder in host.memories.items()
+            }
+            leaves = self.region.find_leaves(*values)
+            host.grads = [(leaf, leaf.grad) for leaf in leaves]
 
         def valid() -> bool:
             again = self.region.again(*values)

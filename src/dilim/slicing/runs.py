@@ -89,6 +89,7 @@ class Run:
         self.made.clear()
         self.now.clear()
         self.versions.clear()
+        self.expected = {}
         self.memories = {}
         for frame in self.frames[1:]:
             frame.clear()
@@ -146,7 +147,8 @@ class Run:
         """Count writes into memory."""
         for path in paths:
             self.memories[path]._storage.version += 1
-            self.expected[path] += 1
+            if path in self.expected:
+                self.expected[path] += 1
 
     def follow(self, frame: dict[str, Any], left: Any) -> None:
         """Take note of how a statement was left."""
