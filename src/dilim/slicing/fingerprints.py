@@ -30,7 +30,7 @@ class Fingerprint:
         self.renew()
 
     def renew(self) -> None:
-        """Take the object as it is now: library code may arrange its own things while it is traced."""
+        """Take the object as it is now: tracing may have made library code arrange it anew."""
         value = self._value
         self._dicts: list[tuple[dict[Any, Any], list[int]]] = []
         self._lists: list[tuple[list[Any], list[int]]] = []
