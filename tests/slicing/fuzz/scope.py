@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from ir.scope import Picks as ShortPicks
+
 SHAPES = ((3,), (), (2, 3), (3, 3), (4,), (3, 2))
 FLOATING = ("float32", "float64")
 DTYPES = ("float32", "float32", "float32", "float32", "float64", "int64", "bool")
@@ -25,18 +27,8 @@ HOST_ONLY = frozenset(
 """Features of programs that need not be sliced as a whole."""
 
 
-class Picks:
+class Picks(ShortPicks):
     """A few numbers that stand for choices; 0, the simplest, for ever when they are used up."""
-
-    def __init__(self, numbers):
-        self._numbers = iter(numbers)
-
-    def number(self, count):
-        """One of 0 .. count - 1."""
-        return next(self._numbers, 0) % count
-
-    def one(self, options):
-        return options[self.number(len(options))]
 
     def ahead(self):
         """A function that chooses among options to come, by the number that is next now."""
