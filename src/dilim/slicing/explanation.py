@@ -7,18 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from dilim.slicing.findings import (
-    BIND,
-    CHECK,
-    END,
-    FRAGMENT,
-    LEAVE,
-    RECEIVE,
-    TURN,
-    WRITE,
-    Findings,
-    Point,
-)
+from dilim.slicing.findings import Findings, Point
+from dilim.slicing.host import BIND, CHECK, END, FRAGMENT, LEAVE, RECEIVE, TURN, WRITE
 from dilim.slicing.wording import Source, short_path
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from dilim.ir.graph import NO_SITE, Graph, Node, Site
 from dilim.ir.structure import CHANNELS, LOOP, SEND, walk
 from dilim.ir.types import Type
-from dilim.slicing.host import Action
+from dilim.slicing.host import END, FRAGMENT, RECEIVE, TURN, Action
 from dilim.slicing.program import Statement
 from dilim.slicing.report import RAISES, Line
 from dilim.slicing.wording import Source
@@ -18,14 +18,6 @@ from dilim.slicing.wording import Source
 if TYPE_CHECKING:
     from dilim.slicing.region import Region
 
-FRAGMENT: Final = "h"
-RECEIVE: Final = "r"
-BIND: Final = "b"
-TURN: Final = "n"
-END: Final = "e"
-WRITE: Final = "w"
-CHECK: Final = "v"
-LEAVE: Final = "x"
 RESULT: Final = "return"
 """The name under which an action has the result of the function."""
 _SHIFTS: Final = frozenset({"full", "astype", "reshape", "expand", "permute", "read"})

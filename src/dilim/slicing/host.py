@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import BuiltinMethodType, MethodType
-from typing import Any
+from typing import Any, Final
 
 from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost, Unsliceable
@@ -24,6 +24,19 @@ from dilim.tensors.cells import Cell, Handle
 from dilim.tensors.layouts import Step
 from dilim.tensors.tensor import Tensor
 from dilim.tensors.tracer import Trace
+
+FRAGMENT: Final = "h"
+RECEIVE: Final = "r"
+BIND: Final = "b"
+MOVE: Final = "m"
+ITERATE: Final = "i"
+TURN: Final = "n"
+EXIT: Final = "l"
+WRITE: Final = "w"
+CHECK: Final = "v"
+LEAVE: Final = "x"
+END: Final = "e"
+"""What an action does: the first letter of its channel."""
 
 
 class Action:
@@ -66,7 +79,6 @@ class Objects:
     Attributes:
         held: memory -> the number of the host's tensor over it, and the contents that it shows.
         indexed: memory that stands for a view at a position of the program -> tensor and index.
-        escaped: whether host code other than the user's straight use may know it.
     """
 
     def __init__(self, trace: Trace, entry: Entry) -> None:

@@ -10,7 +10,7 @@ from dilim import dtypes
 from dilim.ir.types import Type
 from dilim.slicing import numbers, program, scopes, surprises, what_hosts_do
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
-from dilim.slicing.host import Action
+from dilim.slicing.host import BIND, EXIT, FRAGMENT, ITERATE, MOVE, RECEIVE, TURN, WRITE, Action
 from dilim.slicing.interpreter import Interpreter, Scope
 from dilim.slicing.numbers import Number
 from dilim.slicing.tracing import is_used_up
@@ -112,7 +112,7 @@ class Hosting(Interpreter):
         pending = self._pending
         if pending is None or pending.scope is not scope:
             self.flush()
-            pending = self._pending = _Pending(scope, self.action("h"))
+            pending = self._pending = _Pending(scope, self.action(FRAGMENT))
         return pending
 
     def action(self, letter: str) -> Action:
@@ -192,7 +192,7 @@ class Hosting(Interpreter):
             self._before_failure()
 
     def _before_failure(self) -> None:
-        action = Action(f"w{len(self.actions)}", self.callers())
+        action = Action(f"{WRITE}{len(self.actions)}", self.callers())
         action.lines += self.write_back(action)
         if action.lines:
             self.actions.append(action)
@@ -204,7 +204,7 @@ class Hosting(Interpreter):
     def receive_truth(self, name: str) -> Number:
         """The truth of a value of the host."""
         self.flush()
-        action = self.action("r")
+        action = self.action(RECEIVE)
         action.names[name] = ""
         action.lines.append(f"v[0][()] = bool(F[{self.scope.number}][{name!r}])")
         tensor = control.receive_in(self.trace, action.channel, Type((), dtypes.bool_))
@@ -213,7 +213,7 @@ class Hosting(Interpreter):
     def receive(self, name: str, kind: Any) -> Any:
         """A value of the host, of a type that an eager run has shown."""
         self.flush()
-        action = self.action("r")
+        action = self.action(RECEIVE)
         place = f"F[{self.scope.number}][{name!r}]"
         if isinstance(kind, Type):
             type_, how = kind, f"tensor({place}, v[1], {self.entry.constant(kind)})"
@@ -228,7 +228,7 @@ class Hosting(Interpreter):
     def hand_over(self, scope: Scope, name: str, value: Any) -> Any:
         """Bind a name on the host to a value of the graph; the value's type."""
         self.flush()
-        action = self.action("b")
+        action = self.action(BIND)
         try:
             expression = self.objects.expression(value, action)
         except OnHost as refusal:
@@ -250,21 +250,21 @@ class Hosting(Interpreter):
     def move(self, source: Scope, name: str, target: Scope, as_name: str) -> None:
         """Bind a name on the host to a value that another one has there."""
         self.flush()
-        action = self.action("m")
+        action = self.action(MOVE)
         action.lines.append(f"F[{target.number}][{as_name!r}] = F[{source.number}][{name!r}]")
         control.send_in(self.trace, action.channel, [])
 
     def exit_code(self) -> Tensor:
         """How the last statement on the host was left, as a number of the graph."""
         self.flush()
-        action = self.action("l")
+        action = self.action(EXIT)
         action.lines.append("v[0][()] = R.code")
         return control.receive_in(self.trace, action.channel, Type((), dtypes.int64))
 
     def begin_iteration(self, statement: program.For, items: Any) -> None:
         """Make the iterator of a loop over an iterable of the host."""
         self.flush()
-        action = self.action("i")
+        action = self.action(ITERATE)
         frame = f"F[{self.scope.number}]"
         if items.__class__ is Host:
             shown = f"{frame}[{statement.items.id!r}]"  # type: ignore[union-attr]
@@ -276,7 +276,7 @@ class Hosting(Interpreter):
     def next_item(self, statement: program.For) -> Number:
         """Bind the target to the next item on the host, if there is one; whether there is."""
         self.flush()
-        action = self.action("n")
+        action = self.action(TURN)
         frame = f"F[{self.scope.number}]"
         action.names[statement.target] = ""
         action.lines.append(

@@ -97,8 +97,7 @@ def inline(
         slicer.block(code.body)
         slicer.flush()
         result = scope.env.get(RESULT)
-    except (Unsliceable, OnHost) as refusal:
-        slicer.refused.append((refusal.reason, code.filename, getattr(scope.at, "line", 0)))
+    except (Unsliceable, OnHost):
         raise Restart(("host", step)) from None
     finally:
         slicer.scopes.pop()

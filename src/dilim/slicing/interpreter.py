@@ -136,7 +136,6 @@ class Interpreter:
         self.objects.joined = self.joined
         self.objects.is_fresh = lambda value: id(value) in self.fresh
         self.unknown = 0
-        self.refused: list[tuple[str, str, int]] = []
         self.written: set[tuple[int, str]] = set()
         self.names: dict[tuple[str, int], str] = {}
         self.places: dict[tuple[str, int], tuple[tuple[str, str, int], ...]] = {}

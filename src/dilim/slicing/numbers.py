@@ -127,14 +127,10 @@ def _bound(x: Any) -> int:
 # --- operators ------------------------------------------------------------------------------
 
 
-def _sum_bound(a: int, b: int) -> int:
-    return a + b
-
-
 _ARITHMETIC: Final[dict[Any, tuple[Callable[..., Tensor], Callable[[int, int], int]]]] = {
-    operator.add: (elementwise.add, _sum_bound),
-    operator.sub: (elementwise.subtract, _sum_bound),
-    operator.mul: (elementwise.multiply, lambda a, b: a * b),
+    operator.add: (elementwise.add, operator.add),
+    operator.sub: (elementwise.subtract, operator.add),
+    operator.mul: (elementwise.multiply, operator.mul),
 }
 _COMPARISONS: Final[dict[Any, Callable[..., Tensor]]] = {
     operator.lt: elementwise.less,
@@ -185,12 +181,8 @@ def binary(function: Callable[[Any, Any], Any], a: Any, b: Any, nonzero: bool = 
         ):
             names = {operator.and_: "logical_and", operator.or_: "logical_or"}
             op = getattr(elementwise, names.get(function, "logical_xor"))
-            return Number(op(*(_bool_tensor(x) for x in (a, b))), bool)
+            return Number(op(*(x.tensor if x.__class__ is Number else x for x in (a, b))), bool)
     raise OnHost(f"{function.__name__} of Python numbers")
-
-
-def _bool_tensor(x: Any) -> Any:
-    return x.tensor if x.__class__ is Number else x
 
 
 def _is_nonzero(x: Any) -> bool:

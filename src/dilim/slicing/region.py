@@ -16,7 +16,7 @@ from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.fingerprints import Fingerprint
 from dilim.slicing.fragments import Fragments
-from dilim.slicing.host import Action
+from dilim.slicing.host import CHECK, END, EXIT, RECEIVE, TURN, Action
 from dilim.slicing.interpreter import Scope
 from dilim.slicing.report import Notes
 from dilim.slicing.runner import Runner, module_of
@@ -142,17 +142,12 @@ class Region:
         self.cells: tuple[Cell, ...] = traced.cells
         self.gate = entry.gate(list(self.cells))
         self.inputs, self.slots = list(entry.inputs), list(entry.slots)
-        changed = [
-            f"{entry.path(slicer.owners[k])}.__dict__[{name!r}]" for k, name in slicer.written
-        ]
-        changed += [f"{entry.path(leaf)}.grad" for leaf in slicer.leaves.values()]
-        self.again = entry.gate(list(self.cells), changed)
         self.unknown = slicer.unknown
-        self.leaf_paths = [entry.path(leaf) for leaf in slicer.leaves.values()]
-        self.find_leaves = entry.finder(self.leaf_paths)
         self.paths = [entry.memory(cell) for cell in self.cells]
         self.actions: list[Action] = slicer.actions
-        self.is_checked = any(action.channel[0] == "v" for action in self.actions)
+        self.is_checked = any(action.channel[0] == CHECK for action in self.actions)
+        if self.is_checked:
+            self._keep_checks(slicer)
         self.constants = list(entry.constants)
         for constant in self.constants:
             if isinstance(constant, Fingerprint):
@@ -161,6 +156,17 @@ class Region:
         self.notes = slicer.notes
         self._callers, self._names = slicer.places, slicer.names
         self._source = module_of(self.actions, len(self.constants))
+
+    def _keep_checks(self, slicer: Slicer) -> None:
+        """What is looked at again after host code that may have changed anything."""
+        entry = slicer.entry
+        changed = [
+            f"{entry.path(slicer.owners[k])}.__dict__[{name!r}]" for k, name in slicer.written
+        ]
+        self.leaf_paths = [entry.path(leaf) for leaf in slicer.leaves.values()]
+        changed += [f"{path}.grad" for path in self.leaf_paths]
+        self.again = entry.gate(list(self.cells), changed)
+        self.find_leaves = entry.finder(self.leaf_paths)
 
     def _enter(self, slicer: Slicer, value: Any, path: str, name: str) -> Any:
         if name != LEFT or value.__class__ is not range:
@@ -241,9 +247,9 @@ class Region:
         served = self.served()
         for action in self.actions:
             count = served.get(action.channel, 0)
-            if action.channel[0] in "rnl":
+            if action.channel[0] in (RECEIVE, TURN, EXIT):
                 receives += count
-            elif action.sent and action.channel[0] not in "ve":
+            elif action.sent and action.channel[0] not in (CHECK, END):
                 sends += count
                 size += count * sum(x.size * x.dtype.itemsize for x in action.sent)
         return sends, receives, size
@@ -284,7 +290,7 @@ def has_loop(graph: Graph) -> bool:
 def _finish(slicer: Slicer, value: Any, atom: Any, is_loop: bool) -> None:
     """The end of the region: everything that the host can see is brought up to date."""
     slicer.flush()
-    action = slicer.action("e")
+    action = slicer.action(END)
     if value.__class__ is Host:
         expression = f"F[{slicer.scope.number}][{atom.id!r}]"
     else:
@@ -310,7 +316,7 @@ def _fall_through(slicer: Slicer, end: Callable[[], None]) -> None:
 def _end_of_loop(slicer: Slicer, names: frozenset[str]) -> None:
     """The end of a region that is a loop: the frame has what is read afterwards."""
     slicer.flush()
-    action = slicer.action("e")
+    action = slicer.action(END)
     lines = surprises.frame_lines(slicer, slicer.scope, names, action)
     action.lines += lines + slicer.write_back(action) + ["R.result = None"]
     control.send_in(slicer.trace, action.channel, action.sent)

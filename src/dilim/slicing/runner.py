@@ -44,30 +44,7 @@ class Runner:
         host.frames[0] = frame
         host.memories = dict(zip(self.region.paths, memory, strict=True))
         if self.region.is_checked:
-            host.expected = {
-                path: holder._storage.version for path, holder in host.memories.items()
-            }
-            leaves = self.region.find_leaves(*values)
-            host.grads = [(leaf, leaf.grad) for leaf in leaves]
-
-        def valid() -> bool:
-            again = self.region.again(*values)
-            if (
-                again is not None
-                and all(map(_same, again[0], numbers))
-                and all(map(_same, again[1], memory))
-                and all(map(_same, again[2], host.slots))
-                and all(
-                    host.memories[path]._storage.version == version
-                    for path, version in host.expected.items()
-                )
-                and host.is_untouched()
-            ):
-                return True
-            self.region.unstable.update(self._changed(again, found))
-            return False
-
-        host.valid = valid
+            self._be_ready_to_check(found, values)
         try:
             self.session.run(self.inputs, [holder._data for holder in memory])
             return host.result
@@ -84,6 +61,29 @@ class Runner:
             self.region.learned.update(host.learned)
             self.region.left += host.left
             host.reset()
+
+    def _be_ready_to_check(self, found: tuple[Any, Any, Any], values: tuple[Any, ...]) -> None:
+        """Remember what host code may change, to be compared at the checks of this run."""
+        host, region = self.host, self.region
+        host.expected = {path: holder._storage.version for path, holder in host.memories.items()}
+        host.grads = [(leaf, leaf.grad) for leaf in region.find_leaves(*values)]
+
+        def valid() -> bool:
+            again = region.again(*values)
+            if (
+                again is not None
+                and all(all(map(_same, *pair)) for pair in zip(again, found, strict=True))
+                and all(
+                    host.memories[path]._storage.version == version
+                    for path, version in host.expected.items()
+                )
+                and host.is_untouched()
+            ):
+                return True
+            region.unstable.update(self._changed(again, found))
+            return False
+
+        host.valid = valid
 
     def _count_all(self, memory: tuple[Any, ...]) -> None:
         """Count a write into all that may have been written when the run was given up."""

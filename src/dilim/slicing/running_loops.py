@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from dilim.slicing.errors import Unsliceable
 from dilim.slicing.liveness import Liveness, liveness_of
 from dilim.slicing.program import For, Function, Step, While
 from dilim.slicing.region import LEFT, Region
@@ -125,12 +124,10 @@ def code_of_loop(code: Function, loop: While | For) -> Function:
             body = replace(loop, items=ast.copy_location(ast.Name(LEFT, ast.Load()), loop.items))
         found = replace(code, body=[body], locals=code.locals | {LEFT}, codes={}, parameters=())
         after = liveness_of(code).after[loop]
-        if any(x is loop for x in code.body) is False:
+        if not any(x is loop for x in code.body):
             after = after.union(*liveness_of(code).head.values())
         found.codes["after"] = after
-        found.codes["reads"] = tuple(sorted(Liveness(found, after).head[body]))
-        found.codes["liveness"] = Liveness(found, after)
+        liveness = found.codes["liveness"] = Liveness(found, after)
+        found.codes["reads"] = tuple(sorted(liveness.head[body]))
         code.codes[key] = found
-    if not isinstance(found, Function):
-        raise Unsliceable("a loop that cannot stand alone", loop.line)
     return found

@@ -58,12 +58,11 @@ class Run:
         frames: the frames of the functions of the region.
         objects: what was made, by number.
         slots: what was found at entry.
-        memory_of: path of memory -> tensor.
+        memories: path of memory -> tensor.
         made: lists and dicts that the region made, by identity while slicing.
     """
 
     def __init__(self, count: int, is_loop: bool = False) -> None:
-        self.count = count
         self.is_loop = is_loop
         self.frames: list[dict[str, Any]] = [{} for _ in range(count)]
         self.objects: dict[int, Tensor] = {}

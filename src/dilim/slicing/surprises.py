@@ -15,7 +15,7 @@ from dilim.ir.structure import RECEIVE
 from dilim.ir.types import Type
 from dilim.slicing import scopes
 from dilim.slicing.errors import OnHost, Unsliceable
-from dilim.slicing.host import Action
+from dilim.slicing.host import CHECK, LEAVE, Action
 from dilim.slicing.numbers import Number
 from dilim.slicing.tracing import is_used_up
 from dilim.slicing.values import UNBOUND, Conflict, Host, Range
@@ -53,7 +53,7 @@ def validate(slicer: Hosting, again: bool = False) -> None:
         for cell in trace.cells:
             frame.contents[cell] = None
             frame.written[cell] = None
-    action = slicer.action("v")
+    action = slicer.action(CHECK)
     action.lines.append("v[0][()] = R.valid()")
     (truth,) = receive(slicer, action, [_TRUTH])
     unless(slicer, truth, "host code has changed something that the program relies on", again)
@@ -96,7 +96,7 @@ def _is_recorded(value: Any) -> bool:
 
 
 def _leave(slicer: Hosting, reason: str, again: bool) -> None:
-    action = slicer.action("x")
+    action = slicer.action(LEAVE)
     lines: list[str] = []
     steps = []
     for scope in slicer.scopes:
