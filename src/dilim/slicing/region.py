@@ -30,7 +30,7 @@ from dilim.tensors.symbolic import finish
 from dilim.tensors.tensor import Tensor
 
 MOST_SECONDS: Final = 3.0
-"""How long slicing a function may take."""
+"""How long slicing a function may take, in seconds of this thread's time."""
 MOST_LESSONS: Final = 12
 """How often a function is sliced anew because a run has shown something."""
 LEFT: Final = "%left"
@@ -83,7 +83,7 @@ class Region:
         self.code = code
         self.function = function
         decisions = set(known)
-        self._deadline = started + MOST_SECONDS
+        self._deadline = time.thread_time() + MOST_SECONDS  # the same under load
         for _ in range(MOST_ATTEMPTS):
             try:
                 self._slice(frame, profile, decisions)
