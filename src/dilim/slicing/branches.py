@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dilim.ir.types import type_of
 from dilim.slicing import numbers
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.numbers import Number
+from dilim.slicing.sides import Side, common, drop, release_again
 from dilim.slicing.tracing import Before, is_used_up, use_up, without_used_tape
 from dilim.slicing.values import UNBOUND, Choice, Conflict, Host
-from dilim.tensors.cells import Cell, Frame
+from dilim.tensors.cells import Cell
 from dilim.tensors.control import join
 from dilim.tensors.regions import entered_again, inside
 from dilim.tensors.tape import now
@@ -32,20 +32,6 @@ if TYPE_CHECKING:
 
 class LoopSignal(Exception):
     """Ends an attempt to interpret a loop; see `loops`."""
-
-
-@dataclass(slots=True, eq=False)
-class Side:
-    """One side of a branch after it was interpreted."""
-
-    frame: Frame
-    state: State
-    written: dict[Cell, Any]
-
-    @property
-    def dead(self) -> bool:
-        """Whether it never comes to its end."""
-        return self.state.dead
 
 
 def branch(
@@ -85,27 +71,19 @@ def branch(
                 raise
             before = trace.outer_writes.pop()
             state = slicer.save()
+            released = trace.forget_releases(start.releases, since)
             written = {cell: trace.contents(cell) for cell in before if before[cell][1].is_active}
         for cell, (value, owner) in before.items():
             cell.value, cell.frame = value, owner
-        sides.append(Side(frame, state, written))
-    _drop(sides, wanted)
+        sides.append(Side(frame, state, written, released))
+    drop(sides, wanted)
     _Join(slicer, start, sides[0], sides[1]).finish(test, since)
+    release_again(trace, sides)
 
 
+_LEAF = "a tensor that requires a gradient is made on one path"
 _STALE = object()  # what the host sees of an attribute after branches that differ
 Made = Callable[[Sequence[Tensor]], Any]
-
-
-_INNER = ("%return", "%result", "%break", "%continue", "%go", "%found", "%read")
-
-
-def _drop(sides: Sequence[Side], wanted: Sequence[frozenset[str]]) -> None:
-    """Forget names that nobody reads any more."""
-    for side in sides:
-        for env, names in zip(side.state.envs, wanted, strict=True):
-            for name in [x for x in env if x not in names and not x.startswith(_INNER)]:
-                del env[name]
 
 
 class _Join:
@@ -149,7 +127,8 @@ class _Join:
             for x, y in zip(a.state.envs, b.state.envs, strict=True)
         ]
         heap = {key: self._heap(key) for key in {**a.state.heap, **b.state.heap}}
-        grads = {key: self._grad(key) for key in slicer.leaves}
+        leaves = slicer.leaves.items()
+        grads = {key: self._grad(key) for key, leaf in leaves if self._is_outer(leaf)}
         fresh = {key: self._container(key) for key in a.state.contents if key in b.state.contents}
         cells = {cell: self._cell(cell) for cell in {**a.written, **b.written}}
         results = join(self.trace, test.tensor, [a.frame, b.frame], self._sides_of_columns(), since)
@@ -166,7 +145,9 @@ class _Join:
         joined.uncounted = a.state.uncounted | b.state.uncounted
         if a.dead != b.dead:
             joined.cleared = b.state.cleared if a.dead else a.state.cleared
-        joined.held = _common(a.state.held, b.state.held)
+        joined.held = common(a.state.held, b.state.held)
+        if a.dead != b.dead:
+            joined.held = b.state.held if a.dead else a.state.held
         joined.seen = {
             key: value if b.state.seen.get(key, UNBOUND) is value else _STALE
             for key, value in {**b.state.seen, **a.state.seen}.items()
@@ -246,6 +227,8 @@ class _Join:
         """The value of the one side that comes to its end; the other gives numbers of its type."""
         if isinstance(value, Tensor) and self._is_outer(value):
             return lambda _: value
+        if isinstance(value, Tensor) and self.trace.is_own_leaf(value):
+            return lambda _: Conflict(_LEAF)
         if isinstance(value, Tensor):
             with self.within(1 - side):
                 zero = False if value.dtype.name == "bool" else 0
@@ -289,6 +272,8 @@ class _Join:
     def _object(self, a: Tensor, b: Tensor) -> Made:
         """A tensor that is one object or another; the host sees which."""
         outer = [x if self._is_outer(x) else None for x in (a, b)]
+        if any(map(self.trace.is_own_leaf, (a, b))):
+            return lambda _: Conflict(_LEAF)
         make = self._column(a, b)
         if outer == [None, None]:
             return make
@@ -388,12 +373,3 @@ def _same_constant(a: Any, b: Any) -> bool:
     if a.__class__ in (str, bytes, type(None), range, slice):
         return bool(a == b)
     return False
-
-
-def _common(a: dict[Any, Any], b: dict[Any, Any]) -> dict[Any, Any]:
-    """Tensors of the host that both sides know; contents that differ are stale."""
-    return {
-        key: (number, seen if b[key][1] is seen else None)
-        for key, (number, seen) in a.items()
-        if key in b and b[key][0] == number
-    }

@@ -138,6 +138,9 @@ class Carried:
             Peel: it is of another type than before the turn.
         """
         value = self.now(place)
+        if isinstance(value, Tensor) and value._requires_grad:
+            if self.slicer.trace.is_new_leaf(value):
+                raise Unsliceable("a tensor that requires a gradient is made in each turn")
         if isinstance(value, Tensor) and is_used_up(value):
             self.used_up.add(place)
             value = without_used_tape(self.slicer.trace, value)
@@ -214,6 +217,8 @@ class Carried:
             place: Place = ("grad", leaf_key)
             before = head.grads.get(leaf_key, slicer.initial_grads[leaf_key][1])
             grad: Any = leaf.grad
+            if slicer.trace.owns(leaf) and slicer.trace.made_inside(leaf):
+                continue
             if place not in known and before is not grad:
                 if before is None:
                     self.starts[place] = bundles.zeros_like(

@@ -166,19 +166,20 @@ class Entry:
         if known is not None:
             self.guard(f"{path} is {known}")
             return x
-        if x.device is not CPU or x._node is not None:
-            raise Unsliceable(
-                "a tensor that carries a gradient from outside"
-                if x.device is CPU
-                else f"a tensor on {x.device.name}"
-            )
+        if x.device is not CPU:
+            raise Unsliceable(f"a tensor on {x.device.name}")
         self._path_of[id(x)] = path
         kind = self.constant(Tensor)
         self.guard(f"{path}.__class__ is {kind}")
         data = x._data
         self.guard(f"{path}._shape == {x.shape!r} and {path}._dtype is {self.constant(x.dtype)}")
         flag = "" if x.requires_grad else "not "
-        self.guard(f"{path}._device is {self.constant(CPU)} and {path}._node is None")
+        self.guard(f"{path}._device is {self.constant(CPU)}")
+        if x._node is None:
+            self.guard(f"{path}._node is None")
+        else:
+            self.guard(f"{path}._node is not None")
+            self.guard(f"{path}._node.version == {path}._storage.version")
         self.guard(f"{flag}{path}._requires_grad")
         if not data.flags.c_contiguous:
             raise Unsliceable("a tensor whose elements are not in row-major order")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -43,3 +45,13 @@ class Restart(Exception):
     def __init__(self, decision: Any) -> None:
         super().__init__(decision)
         self.decision = decision
+
+
+@contextmanager
+def placed(line: int) -> Iterator[None]:
+    """A context in which a refusal is one of a line, where it does not name another."""
+    try:
+        yield
+    except Unsliceable as refusal:
+        refusal.line = refusal.line or line
+        raise

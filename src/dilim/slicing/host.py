@@ -19,11 +19,11 @@ from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.numbers import Number
 from dilim.slicing.program import Function, Statement
+from dilim.slicing.tracing import SlicerTrace
 from dilim.slicing.values import Choice, holds_host, owner_of
 from dilim.tensors.cells import Cell, Handle
 from dilim.tensors.layouts import Step
 from dilim.tensors.tensor import Tensor
-from dilim.tensors.tracer import Trace
 
 FRAGMENT: Final = "h"
 RECEIVE: Final = "r"
@@ -81,7 +81,7 @@ class Objects:
         indexed: memory that stands for a view at a position of the program -> tensor and index.
     """
 
-    def __init__(self, trace: Trace, entry: Entry) -> None:
+    def __init__(self, trace: SlicerTrace, entry: Entry) -> None:
         self.trace = trace
         self.entry = entry
         self.held: dict[Any, tuple[int, Any]] = {}
@@ -89,6 +89,12 @@ class Objects:
         self._makers: dict[Cell, Tensor] = {}
         self._kept: list[Any] = []
         self.count = 0
+
+    def has(self, x: Tensor) -> bool:
+        """Whether the host has the object of a tensor that the region makes."""
+        return ("view", id(x)) in self.held or (
+            x._data.cell in self.held and self._makers.get(x._data.cell) is x
+        )
 
     def fresh(self) -> int:
         """A new number of an object."""
@@ -134,6 +140,7 @@ class Objects:
         slot = self.entry.slot(value)
         return f"S[{slot}]" if slot is not None else self.entry.constant(value)
 
+    tapes: Any
     lenient = False
     is_fresh: Callable[[Any], bool]
     joined: dict[int, tuple[Number, Tensor | None, Tensor | None]]
@@ -178,13 +185,24 @@ class Objects:
 
     def _made(self, x: Tensor, action: Action) -> str:
         """Code for a tensor that the region makes, or a view."""
-        if x._node is not None and x._node.inputs is not None and not self.lenient:
-            raise Unsliceable("a tensor that carries a gradient is handed out")
+        if not x._requires_grad:
+            return self._bare(x, action)
+        if x._node is not None and (x._node.inputs is None or self.lenient):
+            return f"R.with_gradient({self._bare(x, action)}, {x._node.op.name!r})"
+        if x._node is not None:
+            self.tapes.hand_out(x, action)
+            return self._bare(x, action)
+        if self.lenient or self.trace.is_own_leaf(x):
+            return f"{self._bare(x, action)}.requires_grad_()"
+        raise Unsliceable("a tensor that a loop carries")
+
+    def _bare(self, x: Tensor, action: Action) -> str:
+        """Code for a tensor that the region makes, or a view, as if it carried no gradient."""
         handle: Handle = x._data
         if handle.base is None and handle.cell.variable is None:
             maker = self._makers.setdefault(handle.cell, x)
             if maker is x:
-                return self._whole(x, handle.cell, action)
+                return self._contents(handle.cell, x, action)
         key = ("view", id(x))
         known = self.held.get(key)
         if known is not None:
@@ -193,7 +211,7 @@ class Objects:
         self._kept.append(x)
         base = self._base(handle, action)
         steps = self.entry.constant(_steps(handle))
-        action.prelude.append(f"R.view({number}, {base}, {steps}, {x.requires_grad})")
+        action.prelude.append(f"R.view({number}, {base}, {steps})")
         self.held[key] = number, None
         return f"R.views[{number}]"
 
@@ -205,13 +223,6 @@ class Objects:
         if cell.variable is not None:
             return f"R.memory({self.entry.memory(cell)!r})"
         return self._contents(cell, self.trace.tensor(handle), action)
-
-    def _whole(self, x: Tensor, cell: Cell, action: Action) -> str:
-        text = self._contents(cell, x, action)
-        if not x.requires_grad:
-            return text
-        maker = x._node.op.name if x._node is not None else "identity"
-        return f"R.with_gradient({text}, {maker!r})"
 
     def _contents(self, cell: Cell, x: Tensor, action: Action) -> str:
         if cell in self.indexed:

@@ -13,7 +13,6 @@ from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.host import BIND, EXIT, FRAGMENT, ITERATE, MOVE, RECEIVE, TURN, WRITE, Action
 from dilim.slicing.interpreter import Interpreter, Scope
 from dilim.slicing.numbers import Number
-from dilim.slicing.tracing import is_used_up
 from dilim.slicing.values import UNBOUND, Conflict, Host, owner_of
 from dilim.tensors import control
 from dilim.tensors.tape import mode, no_grad
@@ -35,12 +34,6 @@ class Hosting(Interpreter):
         reads, writes = scopes.reads(statement), scopes.writes(statement)
         if what_hosts_do.calls_super(statement) and scope.code.parameters:
             reads = {scope.code.parameters[0]: None, **reads}
-        if (
-            mode.recording
-            and host_sees_tape(self, reads)
-            and not what_hosts_do.is_harmless(self, statement)
-        ):
-            raise Unsliceable("host code is given a tensor that carries a gradient", statement.line)
         self._note_touched(statement)
         pending = self._open(scope)
         if not pending.agrees(reads, scope.env):
@@ -143,7 +136,8 @@ class Hosting(Interpreter):
         ran = f"{self.entry.constant(fragment)}({frame})"
         if any(isinstance(x, program.Unit) and x.exits for x in pending.statements):
             ran = f"R.follow({frame}, {ran})"
-        pending.action.lines += [*pending.loads(), *written, ran, *learn]
+        begun = [self.tapes.moment()] if pending.opaque and surprises.has_tape(self) else []
+        pending.action.lines += [*begun, *pending.loads(), *written, ran, *learn]
         if not mode.recording:
             pending.action.lines = [
                 f"with {self.entry.constant(no_grad)}():",
@@ -166,13 +160,17 @@ class Hosting(Interpreter):
             lines.append(f"R.set({place}, {key[1]!r}, {shown})")
             self.seen[key] = value
         for number, leaf in self.leaves.items():
-            if self.seen.get((number, "grad"), self.initial_grads[number][1]) is leaf.grad:
+            # a gradient that is forgotten first may be anything at entry
+            at_entry = UNBOUND if number in self.cleared else self.initial_grads[number][1]
+            if self.seen.get((number, "grad"), at_entry) is leaf.grad:
+                continue
+            if self.trace.owns(leaf) and not self.objects.has(leaf):
                 continue
             place = self.objects.expression(leaf, action)
             shown = self.objects.expression(leaf.grad, action)
             lines.append(f"R.set({place}, 'grad', {shown})")
             self.seen[number, "grad"] = leaf.grad
-        return self.count_writes() + self.objects.refresh(action) + lines
+        return self.count_writes() + self.objects.refresh(action) + lines + self.tapes.releases()
 
     def count_writes(self) -> list[str]:
         """Code that counts writes into memory that the host can see."""
@@ -243,8 +241,6 @@ class Hosting(Interpreter):
         value = self.env.get(name, UNBOUND)
         if value is UNBOUND or value.__class__ is Host:
             return
-        if isinstance(value, Tensor) and value._node is not None and not is_used_up(value):
-            raise Unsliceable(f"{name} carries a gradient and would be the host's")
         self.env[name] = Host(self.hand_over(self.scope, name, value))
 
     def move(self, source: Scope, name: str, target: Scope, as_name: str) -> None:
@@ -367,14 +363,6 @@ def _containers(value: Any, depth: int = 0) -> list[Any]:
     if value.__class__ in (list, dict, set, enumerate, zip, reversed):
         return [value]
     return []
-
-
-def host_sees_tape(slicer: Hosting, names: Iterable[str]) -> bool:
-    """Whether one of these names is a tensor that was recorded on the tape."""
-    return any(
-        isinstance(x, Tensor) and x._node is not None and not is_used_up(x)
-        for x in (slicer.env.get(name) for name in names)
-    )
 
 
 def _deletes(statement: program.Statement, name: str) -> bool:

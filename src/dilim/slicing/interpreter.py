@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, Final
@@ -16,6 +17,7 @@ from dilim.slicing.host import Action, Objects
 from dilim.slicing.liveness import Liveness, liveness_of
 from dilim.slicing.numbers import Number
 from dilim.slicing.report import Notes
+from dilim.slicing.tapes import Tapes
 from dilim.slicing.tracing import SlicerTrace, symbolic
 from dilim.slicing.values import Choice
 from dilim.tensors.tensor import Tensor
@@ -76,6 +78,7 @@ class State:
     seen: dict[tuple[int, str], Any]
     cleared: frozenset[int]
     uncounted: frozenset[Any]
+    releases: int
     dead: bool
 
 
@@ -135,6 +138,14 @@ class Interpreter:
         self.objects = Objects(trace, entry)
         self.objects.joined = self.joined
         self.objects.is_fresh = lambda value: id(value) in self.fresh
+        self.tapes = self.objects.tapes = Tapes(
+            trace,
+            entry,
+            lambda: self.objects.held,
+            self.objects.expression,
+            self.objects._bare,
+            self.count_writes,
+        )
         self.unknown = 0
         self.written: set[tuple[int, str]] = set()
         self.names: dict[tuple[str, int], str] = {}
@@ -163,8 +174,11 @@ class Interpreter:
             dict(self.seen),
             frozenset(self.cleared),
             frozenset(self.trace.uncounted),
+            len(self.trace.released),
             self.dead,
         )
+
+    count_writes: Callable[[], list[str]]
 
     def drop_pending(self) -> None:
         """Forget a fragment that was being collected in an attempt that is given up."""
@@ -184,6 +198,7 @@ class Interpreter:
         self.seen = dict(state.seen)
         self.cleared = set(state.cleared)
         self.trace.uncounted = set(state.uncounted)
+        self.trace.forget_releases(state.releases)
         self.dead = state.dead
 
     # --- objects that the region makes ----------------------------------------------------
@@ -222,12 +237,13 @@ class Interpreter:
         Raises:
             OnHost: host code changes it.
         """
+        if self.trace.owns(leaf):
+            _refuse_choice(leaf)
+            return
         path = self.entry.path(leaf)
         if ("host path", f"{path}.grad") in self.decisions:
             raise OnHost("a gradient that host code changes")
-        grad: object = leaf.grad  # while slicing, also a value of `values`
-        if grad.__class__ is Choice:
-            raise OnHost("a gradient that may be there or not")
+        _refuse_choice(leaf)
         if id(leaf) in self.cleared or id(leaf) not in self.leaves:
             return
         if leaf.grad is None and self.initial_grads[id(leaf)][1] is None:
@@ -235,6 +251,8 @@ class Interpreter:
 
     def clear_grad(self, leaf: Tensor) -> None:
         """The gradient of a leaf is forgotten."""
+        if self.trace.owns(leaf):
+            return
         if ("host path", f"{self.entry.path(leaf)}.grad") in self.decisions:
             raise OnHost("a gradient that host code changes")
         self.cleared.add(id(leaf))
@@ -270,6 +288,12 @@ class Interpreter:
         """The number of another frame on the host."""
         self.frames += 1
         return self.frames - 1
+
+
+def _refuse_choice(leaf: Tensor) -> None:
+    grad: object = leaf.grad  # while slicing, also a value of `values`
+    if grad.__class__ is Choice:
+        raise OnHost("a gradient that may be there or not")
 
 
 class Mark:

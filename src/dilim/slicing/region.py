@@ -22,7 +22,7 @@ from dilim.slicing.report import Notes
 from dilim.slicing.runner import Runner, module_of
 from dilim.slicing.runs import kind_of
 from dilim.slicing.slicer import Slicer
-from dilim.slicing.tracing import SlicerTrace, is_used_up
+from dilim.slicing.tracing import SlicerTrace
 from dilim.slicing.values import Host, Range
 from dilim.tensors import control
 from dilim.tensors.cells import Cell
@@ -163,7 +163,8 @@ class Region:
         changed = [
             f"{entry.path(slicer.owners[k])}.__dict__[{name!r}]" for k, name in slicer.written
         ]
-        self.leaf_paths = [entry.path(leaf) for leaf in slicer.leaves.values()]
+        leaves = [leaf for leaf in slicer.leaves.values() if not slicer.trace.owns(leaf)]
+        self.leaf_paths = [entry.path(leaf) for leaf in leaves]
         changed += [f"{path}.grad" for path in self.leaf_paths]
         self.again = entry.gate(list(self.cells), changed)
         self.find_leaves = entry.finder(self.leaf_paths)
@@ -294,8 +295,6 @@ def _finish(slicer: Slicer, value: Any, atom: Any, is_loop: bool) -> None:
     if value.__class__ is Host:
         expression = f"F[{slicer.scope.number}][{atom.id!r}]"
     else:
-        if isinstance(value, Tensor) and value._node is not None and not is_used_up(value):
-            raise Unsliceable("the result carries a gradient, which could be asked for outside")
         expression = slicer.objects.expression(value, action)
     returned = f'("return", {expression})' if is_loop else expression
     action.lines.append(f"R.result = {returned}")

@@ -9,15 +9,16 @@ import numpy as np
 
 from dilim import dtypes
 from dilim.ir.types import Type, type_of
+from dilim.ops.opdef import OpDef
 from dilim.ops.table import OPERATIONS
 from dilim.runtime.devices import CPU
 from dilim.slicing.numbers import SMALL
 from dilim.slicing.tracing import use_up
 from dilim.slicing.values import UNBOUND
 from dilim.slicing.walker import Walker
-from dilim.tensors.dispatch import apply
+from dilim.tensors.dispatch import apply, record
 from dilim.tensors.layouts import Step
-from dilim.tensors.tape import no_grad
+from dilim.tensors.tape import SPACING, Node, no_grad, now
 from dilim.tensors.tensor import Tensor
 
 
@@ -67,6 +68,8 @@ class Run:
         self.frames: list[dict[str, Any]] = [{} for _ in range(count)]
         self.objects: dict[int, Tensor] = {}
         self.views: dict[int, Tensor] = {}
+        self.nodes: dict[int, Node] = {}
+        self.moments: dict[int, int] = {}
         self.slots: tuple[Any, ...] = ()
         self.made: dict[int, Any] = {}
         self.memories: dict[str, Any] = {}
@@ -85,6 +88,8 @@ class Run:
         self.slots = ()
         self.objects.clear()
         self.views.clear()
+        self.nodes.clear()
+        self.moments.clear()
         self.made.clear()
         self.now.clear()
         self.versions.clear()
@@ -107,6 +112,7 @@ class Run:
                 for (_, name), (owner, value) in self.now.items()
             )
             and all(self.same_grads())
+            and all(node.inputs is not None for node in self.nodes.values())
         )
 
     def same_grads(self) -> list[bool]:
@@ -229,9 +235,12 @@ class Run:
 
     def with_gradient(self, x: Tensor, maker: str = "identity") -> Tensor:
         """Mark a tensor as the result of a tape that is not at hand any more."""
-        return x if x.requires_grad else use_up(x, maker)
+        if not x.requires_grad:
+            node: Any = use_up(x, maker)._node
+            node.serial = 0  # before all that was made from it
+        return x
 
-    def view(self, number: int, base: Tensor, steps: Sequence[Step], flag: bool) -> Tensor:
+    def view(self, number: int, base: Tensor, steps: Sequence[Step]) -> Tensor:
         """A view of a tensor."""
         x = base
         with no_grad():
@@ -240,7 +249,39 @@ class Run:
             if not steps:
                 x = x.detach()
         self.views[number] = x
-        return self.with_gradient(x) if flag else x
+        return x
+
+    def moment(self, number: int) -> int:
+        """The moment at which this runs; the first of each number is kept."""
+        made = now()
+        self.moments.setdefault(number, made)
+        return made
+
+    def place(self, later: Sequence[int], moment: int, rank: int) -> int:
+        """A serial before the first of some moments, and among others by rank."""
+        first = next((self.moments[k] for k in later if k in self.moments), moment)
+        return first - SPACING + 1 + rank
+
+    def record(
+        self,
+        number: int,
+        x: Tensor,
+        op: OpDef,
+        inputs: tuple[Any, ...],
+        params: dict[str, Any],
+        serial: int,
+    ) -> None:
+        """Put an operation that the graph has computed on the tape, as the maker of ``x``."""
+        record(op, inputs, params, x)
+        node: Any = x._node
+        node.serial = serial
+        self.nodes[number] = node
+
+    def release(self, number: int) -> None:
+        """Use up a recorded operation that the host may have, as the graph program has."""
+        node = self.nodes.pop(number, None)
+        if node is not None:
+            node.release()
 
     def memory(self, path: str) -> Tensor:
         """A tensor over the memory of a variable."""

@@ -25,7 +25,7 @@ from dilim.slicing import (
     program,
     scopes,
 )
-from dilim.slicing.errors import OnHost, Restart, Unsliceable
+from dilim.slicing.errors import OnHost, Restart, Unsliceable, placed
 from dilim.slicing.hosting import Hosting
 from dilim.slicing.interpreter import RESULT, RETURNED, Mark
 from dilim.slicing.numbers import Number
@@ -106,7 +106,7 @@ class Slicer(Hosting):
         if place not in self.names:
             self.names[place] = scope.code.name
             self.places[place] = self.callers()
-        with standing_at(site):
+        with standing_at(site), placed(statement.line):
             match statement:
                 case program.Step():
                     self.step(statement)
@@ -334,8 +334,9 @@ class Slicer(Hosting):
     def know_leaves(self, value: Any) -> None:
         """Keep track of the gradients of tensors that an object has."""
         if isinstance(value, Tensor):
-            device: object = value.device
-            if value.requires_grad and device is not self.trace:
+            if self.trace.is_own_leaf(value) or (
+                value.requires_grad and value._node is None and not self.trace.owns(value)
+            ):
                 self.leaves.setdefault(id(value), value)
             return
         kind = type(value)

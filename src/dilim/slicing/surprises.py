@@ -68,8 +68,6 @@ def unless(slicer: Hosting, truth: Tensor, reason: str, again: bool) -> None:
         reason: for the report.
         again: whether the rest begins with the statement at hand, not after it.
     """
-    if has_tape(slicer):
-        raise Unsliceable("host code runs while gradients are recorded, and might change something")
     slicer.branch(
         Number(truth, bool), lambda: None, lambda: _leave(slicer, reason, again), again=again
     )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from dilim.ir.graph import Value
+from dilim.ir.types import Type
 from dilim.ops.table import OPERATIONS
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.tensors.cells import Cell, Frame, Handle
-from dilim.tensors.tape import Node
+from dilim.tensors.tape import Node, now
 from dilim.tensors.tensor import Tensor
 from dilim.tensors.tracer import Trace
 
@@ -26,7 +28,11 @@ class SlicerTrace(Trace):
         frozen: memory that stands for other memory, so that a write would be lost.
         outer_writes: per open region, memory from outside that it wrote, as it was before.
         grads_at_entry: id of a gradient that was there at entry -> how it is found.
+        released: recorded operations that were used up, with what they held.
+        turns: when the present turn of each open loop began; see `tape.now`.
     """
+
+    goes_on_outside = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,6 +44,86 @@ class SlicerTrace(Trace):
         self.frozen: set[Cell] = set()
         self.followed: dict[Cell, list[Any]] = {}
         self.uncounted: set[Cell] = set()
+        self.released: list[tuple[Node, Any, Any]] = []
+        self.turns: list[int] = []
+        self.started = now()
+        self._heads: dict[int, Tensor] = {}
+
+    # --- the tape -------------------------------------------------------------------------
+
+    def input(self, type: Type, name: str = "") -> Tensor:
+        """See `Trace.input`."""
+        x = super().input(type, name)
+        if self.top.is_loop:
+            self._heads[id(x)] = x
+        return x
+
+    def is_own_leaf(self, x: Tensor) -> bool:
+        """Whether the region has made a tensor that requires a gradient and was not computed.
+
+        Raises:
+            Unsliceable: it is what a loop carries, which may have been computed in another turn.
+        """
+        if not (self.owns(x) and x._requires_grad and x._node is None):
+            return False
+        if id(x) in self._heads:
+            raise Unsliceable("a gradient with respect to a tensor that a loop carries")
+        return True
+
+    def is_new_leaf(self, x: Tensor) -> bool:
+        """Whether a tensor is a leaf that the turn of a loop being built has made."""
+        is_leaf = self.owns(x) and x._requires_grad and x._node is None
+        return is_leaf and id(x) not in self._heads and self.made_inside(x)
+
+    def owns(self, x: Tensor) -> bool:
+        """Whether the region has made a tensor."""
+        device: object = x.device
+        return device is self
+
+    def made_inside(self, x: Tensor) -> bool:
+        """Whether a tensor of the region was made in the branch or loop that is being built."""
+        cell = self.handle(x).cell
+        frame = next((w[cell][1] for w in self.outer_writes if cell in w), cell.frame)
+        return not any(frame is each for each in self.frames[:-1])
+
+    def before_pull(self, node: Node) -> None:
+        """See `Tracer.before_pull`.
+
+        Raises:
+            Unsliceable: what comes next lies outside of the region, or in a turn that is over.
+        """
+        if node.serial < self.started:
+            raise Unsliceable("a gradient goes on outside of the function")
+        if any(id(edge) in self._heads for edge in node.edges):
+            raise Unsliceable("a gradient goes back through turns of a loop from within it")
+
+    def before_release(self, node: Node) -> None:
+        """See `Tracer.before_release`.
+
+        Raises:
+            Unsliceable: it would be used up in the first turn of a loop, and missing in the next.
+        """
+        if self.turns and node.serial < self.turns[-1]:
+            raise Unsliceable("backward() in a loop goes through what was computed before the loop")
+        self.released.append((node, node.inputs, node.edges))
+
+    def forget_releases(self, count: int, since: float = math.inf) -> list[Node]:
+        """Undo releases but the first so many; what had been released, in order.
+
+        Args:
+            count: how many are kept.
+            since: what was recorded after this moment stays released.
+        """
+        undone = [each for each in self.released[count:] if each[0].serial < since]
+        del self.released[count:]
+        for node, inputs, edges in reversed(undone):
+            node.inputs, node.edges = inputs, edges
+        return [node for node, _, _ in undone]
+
+    def tear(self, node: Node) -> None:
+        """Note that a recorded operation may be used up, or not."""
+        self.released.append((node, node.inputs, node.edges))
+        node.inputs = _Torn()  # type: ignore[assignment]
 
     def expect_gradient(self, leaf: Tensor) -> None:
         """See `Tracer.expect_gradient`."""
@@ -112,6 +198,13 @@ class SlicerTrace(Trace):
         if path is not None and id(x._storage) not in self._cells:
             path(x)
         return super().handle(x)
+
+
+class _Torn:
+    """In place of what a recorded operation holds, where that depends on the path taken."""
+
+    def __iter__(self) -> Any:
+        raise Unsliceable("backward() was called on one path, and on the other not")
 
 
 def is_used_up(x: Tensor) -> bool:

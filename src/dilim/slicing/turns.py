@@ -16,7 +16,7 @@ from dilim.slicing.numbers import Number
 from dilim.slicing.tracing import use_up
 from dilim.slicing.values import UNBOUND, Host
 from dilim.tensors.loops import add_loop
-from dilim.tensors.tape import no_grad
+from dilim.tensors.tape import no_grad, now
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -113,6 +113,7 @@ class Turns(Carried):
         after: dict[Place, Any] = {}
         trace.outer_writes.append({})
         kept_held = dict(slicer.objects.held)
+        trace.turns.append(now())
         try:
             results = add_loop(
                 trace,
@@ -122,6 +123,7 @@ class Turns(Carried):
                 self._condition(places, shapes),
             )
         finally:
+            trace.turns.pop()
             before = trace.outer_writes.pop()
             for cell, (value, owner) in before.items():
                 cell.value, cell.frame = value, owner

@@ -43,6 +43,8 @@ class _Walk:
 
     def operands(self, node: Node) -> tuple[list[Any], Any]:
         """Inputs and result of a node; overwritten ones as placeholders that refuse use."""
+        if mode.tracer is not None:
+            mode.tracer.before_pull(node)
         if node.inputs is None:
             raise GradientError(
                 "backward: this part of the tape was used up by an earlier backward(); call that "

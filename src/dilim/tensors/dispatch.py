@@ -249,6 +249,14 @@ class Tracer(ABC):
     def expect_gradient(self, leaf: Any) -> None:
         """Take note that the ``grad`` of an eager leaf is about to become symbolic."""
 
+    @abstractmethod
+    def before_pull(self, node: Node) -> None:
+        """Take note that a gradient is about to be pulled back through a recorded operation."""
+
+    @abstractmethod
+    def before_release(self, node: Node) -> None:
+        """Take note that a recorded operation is about to be used up."""
+
 
 def tracer_of(*values: Any) -> Any:
     """The tracer to whose program an operation on these tensors and numbers belongs, or None."""

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from dilim.ops.opdef import OpDef
     from dilim.tensors.tensor import Tensor
 
-_serials = itertools.count()
+SPACING: Final = 1 << 32
+"""Between the serials of two recordings: room for those that a compiled program hands over."""
+_serials = itertools.count(0, SPACING)
 
 
 def now() -> int:
@@ -160,6 +162,8 @@ class Node:
 
     def release(self) -> None:
         """Free what the node holds; it cannot be walked again."""
+        if mode.tracer is not None:
+            mode.tracer.before_release(self)
         self.inputs = None
         self.edges = ()
 

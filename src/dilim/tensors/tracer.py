@@ -49,6 +49,9 @@ _WRITTEN_INSIDE: Final = (
 class Trace(Tracer):
     """A graph being built, as the device of the symbolic tensors that stand for its values."""
 
+    goes_on_outside = False
+    """Whether gradients may go on to what was recorded before tracing."""
+
     def __init__(self) -> None:
         self.frames = [Frame()]
         self._cells: dict[int, Cell] = {}
@@ -166,7 +169,7 @@ class Trace(Tracer):
             found: Handle = x._data
             return found
         outside = x.device is CPU and not self._made_here(x._storage)
-        if outside and x._node is not None:
+        if outside and x._node is not None and not self.goes_on_outside:
             raise GradientError(
                 f"graph: a tensor of shape {x.shape} was computed eagerly with a gradient, which "
                 "would be cut off here; compute it inside the traced function, or use x.detach()"
@@ -336,6 +339,12 @@ class Trace(Tracer):
     def expect_gradient(self, leaf: Tensor) -> None:
         """See `Tracer.expect_gradient`."""
         self._gradients.append((leaf, leaf.grad))
+
+    def before_pull(self, node: TapeNode) -> None:
+        """See `Tracer.before_pull`."""
+
+    def before_release(self, node: TapeNode) -> None:
+        """See `Tracer.before_release`."""
 
     def __repr__(self) -> str:
         return f"<trace of {len(self.frames[0].builder.nodes)} nodes>"

@@ -1,0 +1,62 @@
+"""Sides of a branch that was interpreted: what is left of each when they meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dilim.slicing import tapes
+from dilim.slicing.tracing import SlicerTrace
+from dilim.tensors.cells import Cell, Frame
+
+if TYPE_CHECKING:
+    from dilim.slicing.interpreter import State
+
+_INNER = ("%return", "%result", "%break", "%continue", "%go", "%found", "%read")
+
+
+@dataclass(slots=True, eq=False)
+class Side:
+    """One side of a branch after it was interpreted."""
+
+    frame: Frame
+    state: State
+    written: dict[Cell, Any]
+    released: list[Any]
+
+    @property
+    def dead(self) -> bool:
+        """Whether it never comes to its end."""
+        return self.state.dead
+
+
+def drop(sides: Sequence[Side], wanted: Sequence[frozenset[str]]) -> None:
+    """Forget names that nobody reads any more."""
+    for side in sides:
+        for env, names in zip(side.state.envs, wanted, strict=True):
+            for name in [x for x in env if x not in names and not x.startswith(_INNER)]:
+                del env[name]
+
+
+def release_again(trace: SlicerTrace, sides: Sequence[Side]) -> None:
+    """Use up the tape that both sides have used up; what one has may be, or not."""
+    ends = [set(side.released) for side in sides if not side.dead]
+    for node in dict.fromkeys(node for side in sides for node in side.released):
+        if ends and all(node in released for released in ends):
+            node.release()
+        elif any(node in released for released in ends):
+            trace.tear(node)
+
+
+def common(a: dict[Any, Any], b: dict[Any, Any]) -> dict[Any, Any]:
+    """What of the graph both sides know to be the host's; contents that differ are stale."""
+    found = {
+        key: (number, seen if b[key][1] is seen else None)
+        for key, (number, seen) in a.items()
+        if key in b and b[key][0] == number
+    }
+    for key in {**a, **b}:
+        if key.__class__ is tuple and key[0] == "node" and key not in found:
+            found[key] = None, tapes.numbers_of(a.get(key)) + tapes.numbers_of(b.get(key))
+    return found

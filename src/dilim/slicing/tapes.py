@@ -1,0 +1,161 @@
+"""The tape handed to the host, so that a gradient can be asked for outside of the graph program.
+
+What eager execution remembers of an operation is a `dilim.tensors.tape.Node` with the tensors it
+was applied to. When a tensor that carries a gradient reaches the host, the operations that lead to
+it are recorded there, on the numbers that the graph computed, as if they had just been run. So
+``backward()`` outside gives the bits of eager execution, and the same errors.
+
+Order matters where gradients are summed: later operations come first. A *moment* is a point of the
+host program at which something may be recorded there; operations that are handed over are placed
+before the first moment that comes after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dilim.autodiff.walk import reachable
+from dilim.ops.opdef import OpDef
+from dilim.slicing.entry import Entry
+from dilim.slicing.errors import Unsliceable
+from dilim.slicing.host import END, LEAVE, Action
+from dilim.slicing.tracing import SlicerTrace
+from dilim.tensors.tape import SPACING, Node, now
+from dilim.tensors.tensor import Tensor
+
+
+def numbers_of(known: tuple[Any, Any] | None) -> tuple[int, ...]:
+    """Under which numbers the host may have a recorded operation."""
+    if known is None:
+        return ()
+    number, others = known
+    return others if number is None else (number,)
+
+
+class Tapes:
+    """Which recorded operations the host has.
+
+    Args:
+        trace: the graph.
+        entry: what comes from outside.
+        held: see `dilim.slicing.host.Objects`.
+        expression: code for a value on the host.
+        bare: code for a tensor on the host, without its tape.
+        count_writes: code that counts writes into memory that the host can see.
+    """
+
+    def __init__(
+        self,
+        trace: SlicerTrace,
+        entry: Entry,
+        held: Callable[[], dict[Any, Any]],
+        expression: Callable[[Any, Action], str],
+        bare: Callable[[Tensor, Action], str],
+        count_writes: Callable[[], list[str]],
+    ) -> None:
+        self._trace = trace
+        self._entry = entry
+        self._held = held
+        self._expression = expression
+        self._bare = bare
+        self._count_writes = count_writes
+        self._moments: list[tuple[int, Any]] = []
+        self._given: dict[int, Node] = {}
+
+    def moment(self) -> str:
+        """Code that gives the moment at which it runs."""
+        self._moments.append((now(), self._loop()))
+        return f"R.moment({len(self._moments) - 1})"
+
+    def hand_out(self, x: Tensor, action: Action) -> None:
+        """Have the host record the operations that lead to a tensor.
+
+        Raises:
+            Unsliceable: it was computed by a loop or branch of the graph, or something that its
+                derivative needs was written over.
+        """
+        held = self._held()
+        missing = []
+        for node, result in self._tape(x):
+            known = held.get(("node", id(node)))
+            if known is None:
+                missing.append((node, result))
+            elif known[0] is None:
+                raise Unsliceable("the host gets a gradient's operations on one path only")
+        if not missing:
+            return
+        is_last = action.channel[0] in (LEAVE, END)
+        places = [self._place(node, is_last) for node, _ in missing]
+        action.prelude += self._count_writes()
+        action.prelude.append(f"m = {self.moment()}")
+        for (node, result), place in zip(missing, places, strict=True):
+            number = len(self._given)
+            self._given[number] = node
+            made = self._bare(result, action)
+            inputs = "".join(f"{self._expression(y, action)}, " for y in node.inputs or ())
+            op, params = self._entry.constant(node.op), self._entry.constant(node.params)
+            action.prelude.append(
+                f"R.record({number}, {made}, {op}, ({inputs}), {params}, {place})"
+            )
+            held["node", id(node)] = number, None
+
+    def releases(self) -> list[str]:
+        """Code that uses up what the graph program has used up since the host got it."""
+        held = self._held()
+        lines = []
+        for key, known in list(held.items()):
+            if key.__class__ is not tuple or key[0] != "node":
+                continue
+            numbers = numbers_of(known)
+            if self._given[numbers[0]].inputs is not None:
+                continue
+            if known[0] is None and self._loop() is not None:
+                raise Unsliceable("backward() in a loop, of what the host has got on one path")
+            lines += [f"R.release({number})" for number in numbers]
+            del held[key]
+        return lines
+
+    def _loop(self) -> Any:
+        return next((f for f in reversed(self._trace.frames) if f.is_loop), None)
+
+    def _tape(self, x: Tensor) -> list[tuple[Node, Tensor]]:
+        """The operations of the region that lead to a tensor, in order, and their results."""
+        results: dict[int, Tensor] = {id(x._node): x}
+        started = self._trace.started
+        nodes = reachable([x._node], lambda e: e.__class__ is Node and e.serial >= started)
+        found = []
+        for node in nodes:
+            if node.inputs is None:
+                continue
+            if not isinstance(node.op, OpDef):
+                raise Unsliceable(
+                    "a gradient that goes through a loop or branch of the graph is handed out"
+                )
+            for y, edge, version in zip(node.inputs, node.edges, node.versions, strict=True):
+                if not isinstance(y, Tensor):
+                    continue
+                is_overwritten = y._storage.version != version
+                if is_overwritten or (edge.__class__ is Node and y._node is not edge):
+                    raise Unsliceable("a gradient through memory that was written is handed out")
+                if edge.__class__ is Node:
+                    results[id(edge)] = y
+            found.append((node, results[id(node)]))
+        return found[::-1]
+
+    def _place(self, node: Node, is_last: bool) -> str:
+        """Code for where a recorded operation comes among those that the host records."""
+        rank = (node.serial - self._trace.started) // SPACING
+        turns, loop = self._trace.turns, self._loop()
+        if turns and node.serial < turns[-1] and not is_last:
+            raise Unsliceable("a gradient from before a loop is handed out in each turn of it")
+        in_turn = bool(turns) and node.serial >= turns[-1]
+        later = [
+            (number, where)
+            for number, (serial, where) in enumerate(self._moments)
+            if serial > node.serial
+        ]
+        if in_turn and any(where is loop for _, where in later):
+            raise Unsliceable("gradients are handed out out of order, in a loop")
+        numbers = () if in_turn else tuple(number for number, _ in later)
+        return f"R.place({numbers!r}, m, {rank})"
