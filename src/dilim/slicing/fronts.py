@@ -77,13 +77,22 @@ def _place(position: tuple[int | None, ...]) -> _Place:
 
 def called(f: types.FunctionType, values: tuple[Any, ...]) -> Any:
     """Call a function with the values of its parameters, in the order of `front`."""
+    arguments, keywords = given(f, values)
+    return f(*arguments, **keywords)
+
+
+def given(f: types.FunctionType, values: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments and keywords that give the parameters of a function these values."""
     code = f.__code__
     plain = code.co_argcount
     only = plain + code.co_kwonlyargcount
+    arguments = values[:plain]
     keywords = dict(zip(code.co_varnames[plain:only], values[plain:only], strict=True))
-    rest = list(values[only:])
-    more = rest.pop(0) if code.co_flags & CO_VARARGS else ()
-    return f(*values[:plain], *more, **keywords, **(rest[0] if rest else {}))
+    if code.co_flags & CO_VARARGS:
+        arguments += values[only]
+    if code.co_flags & CO_VARKEYWORDS:
+        keywords |= values[-1]
+    return arguments, keywords
 
 
 def _code(f: types.FunctionType, places: list[_Place]) -> types.CodeType:
