@@ -5,7 +5,8 @@ import traceback
 import pytest
 from plain_running import load
 
-from dilim.slicing.fronts import front
+import dilim
+from dilim.slicing.fronts import called, front
 from dilim.slicing.source import function_of
 from dilim.slicing.tracebacks import called_from, users_view
 from dilim.slicing.walker import Observer, Walker
@@ -97,6 +98,29 @@ def test_values_come_in_the_order_of_the_parameters():
     assert seen(1, 4, 5, key=6, z=7) == (1, 4, 6, (5,), {"z": 7})
 
 
+def test_defaults_are_those_of_the_function_at_the_call():
+    f = load(TEXT)["f"]
+    seen = front(f, lambda values: values)
+    f.__defaults__ = (20,)
+    f.__kwdefaults__["key"] = 30
+    assert seen(1) == (1, 20, 30, (), {})
+    f.__kwdefaults__ = {"key": 40}
+    assert seen(1, key=seen) == (1, 20, seen, (), {})
+    assert seen(1) == (1, 20, 40, (), {})
+
+
+def test_a_function_is_called_with_the_values_that_its_front_gives():
+    def f(a, /, b, *rest, key, **more):
+        return a, b, rest, key, more
+
+    def g(*, key=1):
+        return key
+
+    for function, args, keywords in ((f, (1, 2, 3), {"key": 4, "z": 5}), (g, (), {"key": 2})):
+        made = front(function, functools.partial(called, function))
+        assert made(*args, **keywords) == function(*args, **keywords)
+
+
 def test_a_front_presents_itself_as_the_function():
     f = load(TEXT)["f"]
     f.mark = 5
@@ -127,3 +151,52 @@ def test_frames_of_the_slicer_are_taken_out_and_callers_put_in():
     assert places == [("outer", "a.py", 3), ("middle", "b.py", 7)]
     assert entries[-1].name == "user"
     assert called_from(None, []) is None
+
+
+METHODS = """
+class Box:
+    def __init__(self, k):
+        self.k = k
+    def halves(self, x, n=2):
+        for i in range(n):
+            x = x * 0.5
+            if i == self.k: raise ValueError(
+                f"at {i}")
+        return helper(x)
+def helper(x):
+    return 1 / (x.sum().item()
+                - 1.0)
+"""
+
+
+@pytest.mark.parametrize("after", [0, None], ids=["sliced", "plain"])
+@pytest.mark.parametrize(
+    ("args", "keywords"),
+    [((), {}), ((1, 2, 3), {}), (("x",), {}), (("x", 3), {}), ((), {"y": 1})],
+)
+def test_a_traceback_of_a_compiled_method_shows_nothing_of_dilim(args, keywords, after):
+    names = load(METHODS)
+    args = tuple(dilim.full(2, 2.0) if x == "x" else x for x in args)
+    for k in (0, 5):
+        box = names["Box"](k)
+        plain = text_of(box.halves, args, keywords)
+        options = {"backend": "reference", "compile_after": after}
+        compiled = dilim.compile(box.halves, **options)
+        for _ in range(2):
+            assert without_marks(text_of(compiled, args, keywords)) == without_marks(plain)
+
+
+def without_marks(text):
+    """Without the lines that underline a part of the source, which need not be the same."""
+    return [line for line in text.splitlines() if set(line) - set(" ~^")]
+
+
+def test_a_method_of_a_compiled_function_can_be_compiled():
+    class Box:
+        @dilim.compile(backend="reference", compile_after=0)
+        def doubled(self, x):
+            return x * 2.0
+
+    again = dilim.compile(Box().doubled, backend="reference", compile_after=0)
+    assert again(dilim.ones(2)).tolist() == [2.0, 2.0]
+    assert again.statistics.native_calls == 1

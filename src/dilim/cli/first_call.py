@@ -14,10 +14,13 @@ from types import FrameType, FunctionType
 from typing import Any, Final
 
 from dilim.cli.messages import CommandError, unknown_name
+from dilim.slicing.fronts import given
 from dilim.slicing.sliced import Sliced
 
 _IMPORTED: Final = "__slices__"
 """The name of a file that is imported; one that no module has."""
+_CALLS: Final = (Sliced._call.__code__, Sliced._call_plain.__code__)
+"""What runs when a compiled function is called."""
 
 
 @dataclass(slots=True)
@@ -135,7 +138,7 @@ class _Watcher:
 
     def _watch(self, frame: FrameType, event: str, argument: Any) -> None:
         code = frame.f_code
-        compiled = code is Sliced.__call__.__code__
+        compiled = code in _CALLS
         if event != "call" or not (compiled or code.co_filename == str(self._path)):
             return
         module = sys.modules.get(self._module)
@@ -143,10 +146,7 @@ class _Watcher:
         if function is None:
             return
         if compiled and frame.f_locals["self"]._function is function:
-            values = frame.f_locals
-            bound = values["self"]._bound
-            arguments = values["args"] if bound is None else (bound, *values["args"])
-            raise _Reached(Call(function, arguments, dict(values["keywords"])))
+            raise _Reached(Call(function, *given(function, frame.f_locals["values"])))
         if function.__code__ is code:
             raise _Reached(Call(function, *_arguments(frame)))
 

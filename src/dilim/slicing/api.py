@@ -95,6 +95,9 @@ def compile(function: Any = None, /, **options: Any) -> Any:
         )
     if isinstance(function, Sliced):
         function = vars(function)["__wrapped__"]
+    if isinstance(function, types.MethodType) and isinstance(function.__func__, Sliced):
+        plain = vars(function.__func__)["__wrapped__"]
+        function = types.MethodType(plain, function.__self__)
     if not isinstance(function, types.FunctionType | types.MethodType):
         raise UnsupportedError(
             f"compile: expected a function, a method, or a model of dilim.scalar, received "

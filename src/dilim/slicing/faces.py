@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dilim.slicing.errors import Unsliceable
 from dilim.slicing.explanation import Explanation
 from dilim.slicing.findings import Findings
+from dilim.slicing.fronts import front
 from dilim.slicing.listing import Slices
 from dilim.slicing.region import Region
 from dilim.slicing.wording import short_path
@@ -71,11 +72,11 @@ def _of_variants(sliced: Sliced) -> _Subject:
 
 def _analysed(sliced: Sliced, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> _Subject:
     """What runs for example arguments: a program that is there, or a slice that is not kept."""
-    if sliced._bind is None:
+    if sliced._code is None:
         return _Subject([], [_plain(sliced)])
     if sliced._bound is not None:
         arguments = (sliced._bound, *arguments)
-    values = sliced._bind(*arguments, **keywords)
+    values = front(sliced._function, lambda values: values)(*arguments, **keywords)
     for region in sliced._variants:
         if region.gate(*values) is not None:
             return _Subject([region])

@@ -2,7 +2,8 @@
 
 Its frame looks like that of the user's function: same name, file and parameters, and an error
 leaves it at the line at which it would leave the user's function. So neither a traceback nor a
-debugger shows the slicer in between, and wrong arguments raise what they always raise.
+debugger shows the slicer in between, and wrong arguments raise what they always raise. Defaults are
+looked up when they are needed, since they may be replaced.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from typing import Any, Final, TypeAlias
 from dilim.slicing.templates import definition, written
 from dilim.slicing.tracebacks import called_from, users_view
 
-_CALL, _PLACE, _ERROR = "%call", "%place", "%error"
+_CALL, _PLACE, _ERROR, _AT = "%call", "%place", "%error", "%at"
+_FUNCTION, _DEFAULT = "%function", "%default"
+_CELLS: Final = (_CALL, _PLACE, _FUNCTION, _DEFAULT)
 _Place: TypeAlias = tuple[int, int, int, int]
 
 _KINDS: Final = (CO_VARARGS, CO_VARKEYWORDS)
@@ -31,17 +34,24 @@ def front(f: types.FunctionType, call: Callable[[tuple[Any, ...]], Any]) -> type
             code object's variables (positional, keyword-only, ``*``, ``**``).
 
     Returns:
-        A function with f's name, parameters, defaults and attributes, and f as ``__wrapped__``.
+        A function with f's name, parameters and attributes, and f as ``__wrapped__``.
         Errors of ``call`` leave it with the traceback that f would give them: frames of the slicer
         are taken out, and the outermost frame of f itself becomes that of this function.
     """
     places = _places(f.__code__)
-    code = _code(f.__code__, places)
+    code = _code(f, places)
     numbers = {place: number for number, place in enumerate(places)}
-    cells = {_CALL: call, _PLACE: lambda error: _settle(error, f.__code__, code, numbers)}
+    default = object()
+    cells: dict[str, Any] = {
+        _CALL: call,
+        _PLACE: lambda error: _settle(error, f.__code__, code, numbers),
+        _FUNCTION: f,
+        _DEFAULT: default,
+    }
     closure = tuple(types.CellType(cells[name]) for name in code.co_freevars)
-    made = types.FunctionType(code, f.__globals__, f.__name__, f.__defaults__, closure)
-    made.__kwdefaults__ = f.__kwdefaults__
+    defaults = tuple(default for _ in f.__defaults__ or ())
+    made = types.FunctionType(code, f.__globals__, f.__name__, defaults, closure)
+    made.__kwdefaults__ = dict.fromkeys(f.__kwdefaults__ or (), default)
     made.__qualname__, made.__module__, made.__doc__ = f.__qualname__, f.__module__, f.__doc__
     made.__annotations__ = f.__annotations__
     made.__dict__.update(f.__dict__)
@@ -65,43 +75,91 @@ def _place(position: tuple[int | None, ...]) -> _Place:
     return line or 0, last_line or line or 0, column, last_column
 
 
-def _code(code: types.CodeType, places: list[_Place]) -> types.CodeType:
+def called(f: types.FunctionType, values: tuple[Any, ...]) -> Any:
+    """Call a function with the values of its parameters, in the order of `front`."""
+    arguments, keywords = given(f, values)
+    return f(*arguments, **keywords)
+
+
+def given(f: types.FunctionType, values: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments and keywords that give the parameters of a function these values."""
+    code = f.__code__
+    plain = code.co_argcount
+    only = plain + code.co_kwonlyargcount
+    arguments = values[:plain]
+    keywords = dict(zip(code.co_varnames[plain:only], values[plain:only], strict=True))
+    if code.co_flags & CO_VARARGS:
+        arguments += values[only]
+    if code.co_flags & CO_VARKEYWORDS:
+        keywords |= values[-1]
+    return arguments, keywords
+
+
+def _code(f: types.FunctionType, places: list[_Place]) -> types.CodeType:
+    code = f.__code__
     at = _syntax((code.co_firstlineno, code.co_firstlineno, 0, 0))
-    names = code.co_varnames
-    positional = [ast.arg(name) for name in names[: code.co_argcount]]
-    keyword = names[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
-    rest = iter(names[code.co_argcount + code.co_kwonlyargcount :])
-    stars = [ast.arg(next(rest)) if code.co_flags & kind else None for kind in _KINDS]
-    arguments = ast.arguments(
-        positional[: code.co_posonlyargcount],
-        positional[code.co_posonlyargcount :],
-        stars[0],
-        [ast.arg(name) for name in keyword],
-        [None] * len(keyword),
-        stars[1],
-        [],
-    )
-    every = [*positional, *arguments.kwonlyargs, *(star for star in stars if star is not None)]
-    values = ast.Tuple([ast.Name(part.arg, ast.Load()) for part in every], ast.Load())
     text = "try: return _call(_values)\nexcept BaseException as _error: _at = _place(_error)"
-    parts: dict[str, Any] = {"_call": _CALL, "_values": values, "_place": _PLACE, "_at": "%at"}
+    arguments, values = _arguments(f)
+    parts: dict[str, Any] = {"_call": _CALL, "_values": values, "_place": _PLACE, "_at": _AT}
     guard: Any = written(text, at, _error=_ERROR, **parts)[0]
     handler = guard.handlers[0]
     handler.name = _ERROR
-    for number, place in enumerate(places):
-        if not place[0]:
-            continue
-        text = f"if _at == {number}: raise _error"
-        handler.body += written(text, _syntax(place), _at="%at", _error=_ERROR)
+    handler.body += [
+        _leaving(number, _syntax(place)) for number, place in enumerate(places) if place[0]
+    ]
     handler.body += written("raise _error", at, _error=_ERROR)
     inner = definition("%front", [], [guard], at)
     inner.args = arguments
-    outer = definition("%outer", [ast.arg(_CALL), ast.arg(_PLACE)], [inner], at)
+    outer = definition("%outer", [ast.arg(name) for name in _CELLS], [inner], at)
     module = ast.fix_missing_locations(ast.Module([outer], []))
     compiled = compile(module, code.co_filename, "exec", dont_inherit=True)
     for _ in range(2):
         compiled = next(part for part in compiled.co_consts if isinstance(part, types.CodeType))
     return compiled.replace(co_name=code.co_name, co_qualname=code.co_qualname)
+
+
+def _arguments(f: types.FunctionType) -> tuple[ast.arguments, ast.Tuple]:
+    """The parameters of a function, and the tuple of their values."""
+    code, names = f.__code__, f.__code__.co_varnames
+    positional = names[: code.co_argcount]
+    keyword = names[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    rest = iter(names[code.co_argcount + code.co_kwonlyargcount :])
+    stars = [next(rest) if code.co_flags & kind else None for kind in _KINDS]
+    arguments = ast.arguments(
+        list(map(ast.arg, positional[: code.co_posonlyargcount])),
+        list(map(ast.arg, positional[code.co_posonlyargcount :])),
+        None if stars[0] is None else ast.arg(stars[0]),
+        list(map(ast.arg, keyword)),
+        [None] * len(keyword),
+        None if stars[1] is None else ast.arg(stars[1]),
+        [],
+    )
+    count = len(f.__defaults__ or ())
+    where = {name: f"__defaults__[{k - count}]" for k, name in enumerate(positional[-count:])}
+    where = {} if not count else where
+    where |= {name: f"__kwdefaults__[{name!r}]" for name in f.__kwdefaults__ or ()}
+    every = [*positional, *keyword, *(star for star in stars if star is not None)]
+    return arguments, ast.Tuple([_value(name, where.get(name)) for name in every], ast.Load())
+
+
+def _value(name: str, default: str | None) -> ast.expr:
+    """The value of a parameter; its default is found in the function."""
+    if default is None:
+        return ast.Name(name, ast.Load())
+    text = f"_function.{default} if _name is _default else _name"
+    (made,) = written(
+        text, _syntax((1, 1, 0, 0)), _function=_FUNCTION, _default=_DEFAULT, _name=name
+    )
+    return made.value  # type: ignore[attr-defined, no-any-return]
+
+
+def _leaving(number: int, at: ast.AST) -> ast.stmt:
+    """Raises the error at a place, if that is where it has to leave."""
+    is_here = ast.Compare(ast.Name(_AT, ast.Load()), [ast.Eq()], [ast.Constant(number)])
+    made = ast.If(is_here, [ast.Raise(ast.Name(_ERROR, ast.Load()))], [])
+    for node in ast.walk(made):
+        ast.copy_location(node, at)
+    return made
 
 
 def _syntax(place: _Place) -> ast.AST:
@@ -160,9 +218,5 @@ def _holds(outer: _Place, inner: _Place) -> bool:
 
 
 def _is_users(code: types.CodeType, users: types.CodeType) -> bool:
-    """Whether code is that of the user's function, or of a piece of it."""
-    return (code.co_filename, code.co_name, code.co_firstlineno) == (
-        users.co_filename,
-        users.co_name,
-        users.co_firstlineno,
-    )
+    """Whether code is that of the user's function, of a piece of it, or stands for it."""
+    return (code.co_filename, code.co_name) == (users.co_filename, users.co_name)

@@ -13,6 +13,7 @@ from dilim.errors import UnsupportedError
 from dilim.slicing import faces
 from dilim.slicing.errors import Unsliceable
 from dilim.slicing.explanation import Explanation
+from dilim.slicing.fronts import called, front
 from dilim.slicing.listing import Slices
 from dilim.slicing.narration import Narrator
 from dilim.slicing.program import Function
@@ -20,7 +21,6 @@ from dilim.slicing.region import Region
 from dilim.slicing.running_loops import LoopWatcher
 from dilim.slicing.slicer import TOO_LONG
 from dilim.slicing.source import function_of
-from dilim.slicing.tracebacks import users_view
 from dilim.slicing.walker import Walker
 
 DEBUG = False
@@ -67,7 +67,12 @@ class Sliced:
 
     Attributes:
         statistics: see `Statistics`.
+        __call__: calls the function.
     """
+
+    # No method of this class is called in between, so that none stands in tracebacks.
+    __slots__ = ("__call__", "__dict__", "__weakref__")
+    __call__: Callable[..., Any]
 
     def __init__(
         self,
@@ -80,10 +85,8 @@ class Sliced:
         compile_after: float | None = None,
     ) -> None:
         functools.update_wrapper(self, function)
-        self._bound = getattr(function, "__self__", None)
-        if isinstance(function, types.MethodType):
-            function = function.__func__
-        self._function = function
+        self._bound = function.__self__ if isinstance(function, types.MethodType) else None
+        function = self._function = getattr(function, "__func__", function)
         self._settings = {"numerics": numerics, "backend": backend}
         self._strict, self._trace = strict, trace
         self._after = ESTIMATE if compile_after is None else compile_after
@@ -103,7 +106,8 @@ class Sliced:
         except Unsliceable as refusal:
             self._code = None  # type: ignore[assignment]
             self._note(refusal)
-        self._bind = _binder(function) if self._code is not None else None
+        call = front(function, self._call if self._code is not None else self._call_plain)
+        self.__call__ = call if self._bound is None else types.MethodType(call, self._bound)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -120,21 +124,12 @@ class Sliced:
             statistics.sent_bytes += size
         return statistics
 
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
-        """Call the function."""
-        statistics = self._statistics
-        statistics.calls += 1
-        if self._bound is not None:
-            args = (self._bound, *args)
-        if self._bind is None:
-            return self._function(*args, **keywords)
-        function = self._function
-        if (
-            function.__defaults__ is not self._bind.__defaults__
-            or function.__kwdefaults__ is not self._bind.__kwdefaults__
-        ):
-            self._bind = _binder(function)
-        values = self._bind(*args, **keywords)
+    def _call_plain(self, values: tuple[Any, ...]) -> Any:
+        self._statistics.calls += 1
+        return called(self._function, values)
+
+    def _call(self, values: tuple[Any, ...]) -> Any:
+        self._statistics.calls += 1
         for region in self._variants:
             found = region.gate(*values)
             if found is not None:
@@ -173,9 +168,6 @@ class Sliced:
         started = time.perf_counter()
         try:
             return Walker(self._code, self._function, watcher).run(frame)
-        except Exception as error:
-            users_view(error)
-            raise
         finally:
             self._seconds += time.perf_counter() - started - watcher.seconds
 
@@ -297,37 +289,3 @@ class Sliced:
         entry = (refusal.reason, filename, refusal.line)
         if entry not in self._statistics.fallbacks:
             self._statistics.fallbacks.append(entry)
-
-
-def _binder(function: Any) -> Callable[..., tuple[Any, ...]]:
-    """A function that gives its arguments as a tuple, as the function would bind them."""
-    code = function.__code__
-    count = code.co_argcount + code.co_kwonlyargcount
-    count += bool(code.co_flags & 4) + bool(code.co_flags & 8)
-    names = code.co_varnames[:count]
-    plain = code.co_argcount
-    parts = list(names[: code.co_posonlyargcount])
-    if parts:
-        parts.append("/")
-    parts += names[code.co_posonlyargcount : plain]
-    only = names[plain : plain + code.co_kwonlyargcount]
-    position = plain + code.co_kwonlyargcount
-    if code.co_flags & 4:
-        parts.append(f"*{names[position]}")
-        position += 1
-    elif only:
-        parts.append("*")
-    parts += only
-    if code.co_flags & 8:
-        parts.append(f"**{names[position]}")
-    text = (
-        f"def {function.__name__ if function.__name__.isidentifier() else 'f'}({', '.join(parts)}):"
-    )
-    text += f"\n  return ({', '.join(names)}{',' if names else ''})"
-    space: dict[str, Any] = {}
-    exec(text, space)
-    made = next(value for key, value in space.items() if key != "__builtins__")
-    made.__defaults__ = function.__defaults__
-    made.__kwdefaults__ = function.__kwdefaults__
-    made.__qualname__ = function.__qualname__
-    return made  # type: ignore[no-any-return]

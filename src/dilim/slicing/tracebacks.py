@@ -16,7 +16,7 @@ Caller: TypeAlias = tuple[str, str, int] | tuple[str, str, int, ast.AST]
 Error = TypeVar("Error", bound=BaseException)
 
 _PACKAGE: Final = Path(__file__).parent.parent
-_OURS: Final = tuple(str(_PACKAGE / part) for part in ("slicing", "runtime"))
+_OURS: Final = tuple(str(_PACKAGE / part) for part in ("slicing", "runtime", "backends"))
 
 
 def users_view(error: Error, callers: Sequence[Caller] = ()) -> Error:
