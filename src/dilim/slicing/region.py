@@ -148,14 +148,14 @@ class Region:
         self.is_checked = any(action.channel[0] == CHECK for action in self.actions)
         if self.is_checked:
             self._keep_checks(slicer)
-        self.constants = list(entry.constants)
-        for constant in self.constants:
+        self.constants = dict(entry.constants)
+        for constant in self.constants.values():
             if isinstance(constant, Fingerprint):
                 constant.renew()
         self.frames = slicer.frames
         self.notes = slicer.notes
         self._callers, self._names = slicer.places, slicer.names
-        self._source = module_of(self.actions, len(self.constants))
+        self._source = module_of(self.actions, self.constants)
 
     def _keep_checks(self, slicer: Slicer) -> None:
         """What is looked at again after host code that may have changed anything."""

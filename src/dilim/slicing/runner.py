@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -129,16 +129,16 @@ def _same(a: Any, b: Any) -> bool:
     return a is b or a is None or (a.__class__ in (int, float) and a == b)
 
 
-def _handlers(source: Any, host: Run, constants: list[Any]) -> dict[str, Callable[..., Any]]:
+def _handlers(source: Any, host: Run, constants: dict[str, Any]) -> dict[str, Callable[..., Any]]:
     space: dict[str, Any] = {}
     exec(source, space)
-    made: dict[str, Callable[..., Any]] = space["build"](host, *constants)
+    made: dict[str, Callable[..., Any]] = space["build"](host, **constants)
     return made
 
 
-def module_of(actions: list[Action], constants: int) -> Any:
+def module_of(actions: list[Action], constants: Iterable[str]) -> Any:
     """The code of all actions."""
-    names = ", ".join(["R", *(f"k{k}" for k in range(constants))])
+    names = ", ".join(["R", *constants])
     lines = [f"def build({names}):", "  F, O, M = R.frames, R.objects, R.made"]
     for action in actions:
         lines.append(f"  def {action.channel}(v):")
