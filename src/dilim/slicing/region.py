@@ -163,10 +163,11 @@ class Region:
         changed = [
             f"{entry.path(slicer.owners[k])}.__dict__[{name!r}]" for k, name in slicer.written
         ]
-        self.leaf_paths = [entry.path(leaf) for leaf in slicer.leaves.values()]
-        changed += [f"{path}.grad" for path in self.leaf_paths]
+        leaves = [entry.path(leaf) for leaf in slicer.leaves.values()]
+        self.grad_paths = [slicer.grad_path(leaf) for leaf in slicer.leaves.values()]
+        changed += self.grad_paths
         self.again = entry.gate(list(self.cells), changed)
-        self.find_leaves = entry.finder(self.leaf_paths)
+        self.find_leaves = entry.finder(leaves)
 
     def _enter(self, slicer: Slicer, value: Any, path: str, name: str) -> Any:
         if name != LEFT or value.__class__ is not range:
@@ -348,7 +349,7 @@ def _follow_leaves(slicer: Slicer) -> dict[int, tuple[Tensor, Any]]:
             for key, leaf in slicer.leaves.items():
                 if key not in grads:
                     grads[key] = leaf, leaf.grad
-                    _enter_grad(trace, slicer.entry, leaf)
+                    _enter_grad(slicer, leaf)
 
     def use_grad(leaf: Tensor) -> None:
         slicer.know_leaves(leaf)
@@ -361,14 +362,14 @@ def _follow_leaves(slicer: Slicer) -> dict[int, tuple[Tensor, Any]]:
     return grads
 
 
-def _enter_grad(trace: SlicerTrace, entry: Entry, leaf: Tensor) -> None:
+def _enter_grad(slicer: Slicer, leaf: Tensor) -> None:
     """A gradient that is there at entry is memory of the program, found through its leaf."""
     grad = leaf.grad
     if grad is None:
         return
-    path = f"{entry.path(leaf)}.grad"
+    path = slicer.grad_path(leaf)
 
     def adopt(x: Tensor) -> None:
-        entry.enter(x, path)
+        slicer.entry.enter(x, path)
 
-    trace.grads_at_entry[id(grad)] = adopt
+    slicer.trace.grads_at_entry[id(grad)] = adopt

@@ -68,19 +68,16 @@ class Runner:
         host.expected = {path: holder._storage.version for path, holder in host.memories.items()}
         host.grads = [(leaf, leaf.grad) for leaf in region.find_leaves(*values)]
 
-        def valid() -> bool:
+        def valid(has_tape: bool) -> bool:
             again = region.again(*values)
             if (
                 again is not None
                 and all(all(map(_same, *pair)) for pair in zip(again, found, strict=True))
-                and all(
-                    host.memories[path]._storage.version == version
-                    for path, version in host.expected.items()
-                )
+                and not (has_tape and host.written())
                 and host.is_untouched()
             ):
                 return True
-            region.unstable.update(self._changed(again, found))
+            region.unstable.update(self._changed(again, found, has_tape))
             return False
 
         host.valid = valid
@@ -91,13 +88,13 @@ class Runner:
             if is_written:
                 holder._storage.version += 1
 
-    def _changed(self, again: Any, found: Any) -> set[Any]:
+    def _changed(self, again: Any, found: Any, has_tape: bool) -> set[Any]:
         """What host code has changed: decisions for the next time that the region is sliced."""
         region, host = self.region, self.host
         changed: set[Any] = {("host attribute", key) for key in host.touched()}
-        for path, is_same in zip(region.leaf_paths, host.same_grads(), strict=True):
+        for path, is_same in zip(region.grad_paths, host.same_grads(), strict=True):
             if not is_same:
-                changed.add(("host path", f"{path}.grad"))
+                changed.add(("host path", path))
         if again is not None:
             for paths, now, before in zip(
                 (region.inputs, region.paths, region.slots), again, found, strict=True
@@ -105,9 +102,8 @@ class Runner:
                 for path, x, y in zip(paths, now, before, strict=True):
                     if not _same(x, y):
                         changed.add(("host path", path))
-        for path, version in host.expected.items():
-            if host.memories[path]._storage.version != version:
-                changed.add(("host path", path))
+        if has_tape:
+            changed.update(("host path", path) for path in host.written())
         return changed
 
     def _seen_by_user(self, error: Exception) -> Exception:

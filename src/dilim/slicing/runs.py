@@ -93,7 +93,17 @@ class Run:
         for frame in self.frames[1:]:
             frame.clear()
 
-    valid: Callable[[], bool]
+    valid: Callable[[bool], bool]
+    """Whether all is as the program believes; the argument: whether a tape is at hand, for which
+    the memory that it uses must not have been written."""
+
+    def written(self) -> list[str]:
+        """Paths of memory that somebody else has written."""
+        return [
+            path
+            for path, version in self.expected.items()
+            if self.memories[path]._storage.version != version
+        ]
 
     def is_untouched(self) -> bool:
         """Whether nobody but the program has changed what it made or set."""
