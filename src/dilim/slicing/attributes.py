@@ -169,7 +169,7 @@ def assign(slicer: Slicer, target: ast.Attribute, value: Any) -> Callable[[], No
         slicer.heap[id(owner), name] = Host()
         slicer.owners[id(owner)] = owner
         raise OnHost
-    if slicer.entry.slot(owner) is None and owner not in slicer.entry.constants:
+    if slicer.entry.slot(owner) is None and not slicer.entry.has_constant(owner):
         raise Unsliceable(f"attribute {name} of an object that the program made")
 
     def bind() -> None:

@@ -16,9 +16,17 @@ from dilim.ir.types import type_of
 from dilim.slicing import numbers
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.numbers import Number
-from dilim.slicing.sides import Side, common, drop, release_again
+from dilim.slicing.sides import (
+    Side,
+    common,
+    drop,
+    is_alike,
+    release_again,
+    renewed,
+    same_constant,
+)
 from dilim.slicing.tracing import Before, is_used_up, use_up, without_used_tape
-from dilim.slicing.values import UNBOUND, Choice, Conflict, Host
+from dilim.slicing.values import UNBOUND, Choice, Conflict, Host, is_optional, present
 from dilim.tensors.cells import Cell
 from dilim.tensors.control import join
 from dilim.tensors.regions import entered_again, inside
@@ -143,15 +151,15 @@ class _Join:
         joined.dead = a.dead and b.dead
         joined.cleared = a.state.cleared & b.state.cleared
         joined.uncounted = a.state.uncounted | b.state.uncounted
-        if a.dead != b.dead:
-            joined.cleared = b.state.cleared if a.dead else a.state.cleared
         joined.held = common(a.state.held, b.state.held)
-        if a.dead != b.dead:
-            joined.held = b.state.held if a.dead else a.state.held
         joined.seen = {
-            key: value if b.state.seen.get(key, UNBOUND) is value else _STALE
-            for key, value in {**b.state.seen, **a.state.seen}.items()
+            key: value if a.state.seen.get(key, UNBOUND) is value else _STALE
+            for key, value in {**a.state.seen, **b.state.seen}.items()
         }
+        if a.dead != b.dead:
+            alive = b.state if a.dead else a.state
+            joined.cleared, joined.uncounted = alive.cleared, alive.uncounted
+            joined.held, joined.seen = alive.held, alive.seen
         slicer.restore(joined)
         for cell, make in cells.items():
             self.trace.assign(cell, self.trace.value(make(results)._data))
@@ -204,7 +212,7 @@ class _Join:
         if a.__class__ is tuple and b.__class__ is tuple and len(a) == len(b):
             made = [self.value(x, y, what) for x, y in zip(a, b, strict=True)]
             return lambda results: tuple(make(results) for make in made)
-        if a.__class__ is b.__class__ and _same_constant(a, b):
+        if a.__class__ is b.__class__ and same_constant(a, b):
             return lambda _: a
         for x in (a, b):
             if id(x) in self.slicer.fresh and id(x) in self.slicer.made_by:
@@ -215,13 +223,39 @@ class _Join:
         """Either of two values of different kinds."""
         if Host in (a.__class__, b.__class__) or Conflict in (a.__class__, b.__class__):
             return lambda _: Conflict(f"{what} is not of one kind on all paths")
-        flags = []
-        for side in (0, 1):
-            with self.within(side):
-                flags.append(numbers.symbolic(self.trace, side == 0))
-        flag = self._column(flags[0].tensor, flags[1].tensor)
+        for absent in (None, UNBOUND):
+            if any(is_optional(x, absent) for x in (a, b)):
+                made = self._optional(a, b, absent, what)
+                if made is not None:
+                    return made
+        flag = self._flag(True, False)
         yes, no = self._alone(0, a), self._alone(1, b)
-        return lambda results: Choice(Number(flag(results), bool), yes(results), no(results))
+        return lambda results: Choice(flag(results), yes(results), no(results))
+
+    def _optional(self, a: Any, b: Any, absent: Any, what: str) -> Made | None:
+        """A value that may be absent on either path, with one flag; None where there are more."""
+        (flag_a, x), (flag_b, y) = (present(value, absent) for value in (a, b))
+        if x.__class__ is Choice or y.__class__ is Choice:
+            return None
+        if y is absent:
+            make = self._alone(0, x)
+        elif x is absent:
+            make = self._alone(1, y)
+        elif is_alike(x, y):
+            make = self.value(x, y, what)
+        else:
+            return None
+        flag = self._flag(flag_a, flag_b)
+        return lambda results: Choice(flag(results), make(results), absent)
+
+    def _flag(self, a: Any, b: Any) -> Made:
+        """A bool that is one thing on one path, and another on the other."""
+        flags = []
+        for side, x in enumerate((a, b)):
+            with self.within(side):
+                flags.append(numbers.symbolic(self.trace, x).tensor)
+        make = self._column(flags[0], flags[1])
+        return lambda results: Number(make(results), bool)
 
     def _alone(self, side: int, value: Any) -> Made:
         """The value of the one side that comes to its end; the other gives numbers of its type."""
@@ -234,13 +268,15 @@ class _Join:
                 zero = False if value.dtype.name == "bool" else 0
                 other = self.trace.full(shape=value.shape, value=zero, dtype=value.dtype)
             return self._column(*((value, other) if side == 0 else (other, value)))
+        if value.__class__ is Number and self._is_outer(value.tensor):
+            return lambda _: value
         if value.__class__ is Number:
             with self.within(1 - side):
                 other = numbers.symbolic(self.trace, value.kind(0))
             make = self._column(
                 *((value.tensor, other.tensor) if side == 0 else (other.tensor, value.tensor))
             )
-            return lambda results: _renewed(value, make(results))
+            return lambda results: renewed(value, make(results))
         if value.__class__ is tuple:
             made = [self._alone(side, x) for x in value]
             return lambda results: tuple(make(results) for make in made)
@@ -361,15 +397,3 @@ class _Join:
             value = side.written.get(cell)
             pair.append(self.trace.symbol(cell.value if value is None else value))
         return self._column(pair[0], pair[1])
-
-
-def _renewed(old: Number, tensor: Tensor) -> Number:
-    made = Number(tensor, old.kind, old.bound)
-    made.base, made.drift = old.base, old.drift
-    return made
-
-
-def _same_constant(a: Any, b: Any) -> bool:
-    if a.__class__ in (str, bytes, type(None), range, slice):
-        return bool(a == b)
-    return False

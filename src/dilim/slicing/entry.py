@@ -52,7 +52,8 @@ class Entry:
     Attributes:
         inputs: paths of the numbers that are inputs of the graph, in order.
         slots: paths of the objects that host code may need, in order.
-        constants: objects that the gate refers to, as ``k0``, ``k1``, ...
+        constants: objects that the program refers to, by name. The name of an object stays the
+            same when a region is sliced again.
     """
 
     def __init__(self, trace: Trace, names: tuple[str, ...], decisions: set[Any]) -> None:
@@ -60,7 +61,7 @@ class Entry:
         self.decisions = decisions
         self.inputs: list[str] = []
         self.slots: list[str] = []
-        self.constants: list[Any] = []
+        self.constants: dict[str, Any] = {}
         self._slot_of: dict[int, int] = {}
         self._path_of: dict[int, str] = {}
         self._guards: dict[str, None] = {}
@@ -79,11 +80,13 @@ class Entry:
 
     def constant(self, value: Any) -> str:
         """The path of an object that is part of the program."""
-        for position, known in enumerate(self.constants):
-            if known is value:
-                return f"k{position}"
-        self.constants.append(value)
-        return f"k{len(self.constants) - 1}"
+        name = f"k{id(value)}"
+        self.constants[name] = value
+        return name
+
+    def has_constant(self, value: Any) -> bool:
+        """Whether an object is part of the program."""
+        return f"k{id(value)}" in self.constants
 
     def path(self, value: Any) -> str:
         """How an object is found again: its path, or itself as a constant."""
@@ -217,9 +220,8 @@ class Entry:
 
     def finder(self, paths: Sequence[str]) -> Callable[..., Any]:
         """A function from the frame's values to what is found at some paths, a tuple."""
-        space: dict[str, Any] = {f"k{k}": value for k, value in enumerate(self.constants)}
         text = f"lambda {', '.join(self._arguments.values())}: {_tuple(list(paths))}"
-        made: Callable[..., Any] = eval(text, space)
+        made: Callable[..., Any] = eval(text, dict(self.constants))
         return made
 
     def gate(self, cells: list[Cell], without: Sequence[str] = ()) -> Callable[..., Any]:
@@ -258,7 +260,7 @@ class Entry:
             "  except (AttributeError, LookupError, TypeError, ValueError):",
             "    return None",
         ]
-        space: dict[str, Any] = {f"k{k}": value for k, value in enumerate(self.constants)}
+        space = dict(self.constants)
         exec(compile("\n".join(lines), "<dilim gate>", "exec"), space)
         made: Callable[..., Any] = space["gate"]
         return made

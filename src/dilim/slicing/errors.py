@@ -35,6 +35,18 @@ class OnHost(Exception):
         self.reason = reason
 
 
+class MayBeUnbound(OnHost):
+    """A name may have no value; where it has none, the host must raise.
+
+    Attributes:
+        name: of a local variable.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} may be unbound")
+        self.name = name
+
+
 class Restart(Exception):
     """Slicing has to begin again, knowing more.
 

@@ -6,7 +6,7 @@ module of Python code with a function per channel (see `runner`).
 
 In that code ``v`` are the values of the point, ``R`` the run (see `runs`), ``F`` its frames, ``O``
 the tensors that it has made by number, ``M`` the lists and dicts that it has made, ``S`` what was
-found at entry, ``k0`` ... constants.
+found at entry, ``k...`` constants.
 """
 
 from __future__ import annotations

@@ -118,6 +118,7 @@ class Interpreter:
         self.seen: dict[tuple[int, str], Any] = {}
         self.owners: dict[int, Any] = {}
         self.leaves: dict[int, Tensor] = {}
+        self.grad_paths: dict[int, str] = {}
         self.fresh: dict[int, Any] = {}
         self.depth_of: dict[int, int] = {}
         self.actions: list[Action] = []
@@ -231,6 +232,13 @@ class Interpreter:
         self.kept.append(result)
         return result
 
+    def grad_path(self, leaf: Tensor) -> str:
+        """Where the gradient of a leaf is found: always the same, however the leaf was reached."""
+        path = self.grad_paths.get(id(leaf))
+        if path is None:
+            path = self.grad_paths[id(leaf)] = f"{self.entry.path(leaf)}.grad"
+        return path
+
     def use_grad(self, leaf: Tensor) -> None:
         """The gradient of a leaf is looked at, or added to.
 
@@ -240,20 +248,20 @@ class Interpreter:
         if self.trace.owns(leaf):
             _refuse_choice(leaf)
             return
-        path = self.entry.path(leaf)
-        if ("host path", f"{path}.grad") in self.decisions:
+        path = self.grad_path(leaf)
+        if ("host path", path) in self.decisions:
             raise OnHost("a gradient that host code changes")
         _refuse_choice(leaf)
         if id(leaf) in self.cleared or id(leaf) not in self.leaves:
             return
         if leaf.grad is None and self.initial_grads[id(leaf)][1] is None:
-            self.entry.guard(f"{path}.grad is None")
+            self.entry.guard(f"{path} is None")
 
     def clear_grad(self, leaf: Tensor) -> None:
         """The gradient of a leaf is forgotten."""
         if self.trace.owns(leaf):
             return
-        if ("host path", f"{self.entry.path(leaf)}.grad") in self.decisions:
+        if ("host path", self.grad_path(leaf)) in self.decisions:
             raise OnHost("a gradient that host code changes")
         self.cleared.add(id(leaf))
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dilim.ir.types import Type
 from dilim.slicing import attributes, calls, items, numbers, program
-from dilim.slicing.errors import OnHost
+from dilim.slicing.errors import MayBeUnbound, OnHost
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import PLAIN, applied, check_depth, is_constant
-from dilim.slicing.values import Conflict, Host, holds_host, may_be_unbound
+from dilim.slicing.values import UNBOUND, Conflict, Host, holds_host, may_be_unbound
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -103,7 +103,9 @@ def _expression(slicer: Slicer, step: program.Step, node: Any) -> Callable[[], A
     match node:
         case ast.Name() | ast.Constant():
             value = slicer.copied(node)
-            if value.__class__ is Host or value.__class__ is Conflict or may_be_unbound(value):
+            if may_be_unbound(value) and value is not UNBOUND:
+                raise MayBeUnbound(getattr(node, "id", ""))
+            if value.__class__ is Host or value.__class__ is Conflict or value is UNBOUND:
                 raise OnHost
             return lambda: value
         case ast.BinOp():

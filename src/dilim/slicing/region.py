@@ -148,14 +148,14 @@ class Region:
         self.is_checked = any(action.channel[0] == CHECK for action in self.actions)
         if self.is_checked:
             self._keep_checks(slicer)
-        self.constants = list(entry.constants)
-        for constant in self.constants:
+        self.constants = dict(entry.constants)
+        for constant in self.constants.values():
             if isinstance(constant, Fingerprint):
                 constant.renew()
         self.frames = slicer.frames
         self.notes = slicer.notes
         self._callers, self._names = slicer.places, slicer.names
-        self._source = module_of(self.actions, len(self.constants))
+        self._source = module_of(self.actions, self.constants)
 
     def _keep_checks(self, slicer: Slicer) -> None:
         """What is looked at again after host code that may have changed anything."""
@@ -163,11 +163,12 @@ class Region:
         changed = [
             f"{entry.path(slicer.owners[k])}.__dict__[{name!r}]" for k, name in slicer.written
         ]
-        leaves = [leaf for leaf in slicer.leaves.values() if not slicer.trace.owns(leaf)]
-        self.leaf_paths = [entry.path(leaf) for leaf in leaves]
-        changed += [f"{path}.grad" for path in self.leaf_paths]
+        known = [leaf for leaf in slicer.leaves.values() if not slicer.trace.owns(leaf)]
+        leaves = [entry.path(leaf) for leaf in known]
+        self.grad_paths = [slicer.grad_path(leaf) for leaf in known]
+        changed += self.grad_paths
         self.again = entry.gate(list(self.cells), changed)
-        self.find_leaves = entry.finder(self.leaf_paths)
+        self.find_leaves = entry.finder(leaves)
 
     def _enter(self, slicer: Slicer, value: Any, path: str, name: str) -> Any:
         if name != LEFT or value.__class__ is not range:
@@ -347,7 +348,7 @@ def _follow_leaves(slicer: Slicer) -> dict[int, tuple[Tensor, Any]]:
             for key, leaf in slicer.leaves.items():
                 if key not in grads:
                     grads[key] = leaf, leaf.grad
-                    _enter_grad(trace, slicer.entry, leaf)
+                    _enter_grad(slicer, leaf)
 
     def use_grad(leaf: Tensor) -> None:
         slicer.know_leaves(leaf)
@@ -360,14 +361,14 @@ def _follow_leaves(slicer: Slicer) -> dict[int, tuple[Tensor, Any]]:
     return grads
 
 
-def _enter_grad(trace: SlicerTrace, entry: Entry, leaf: Tensor) -> None:
+def _enter_grad(slicer: Slicer, leaf: Tensor) -> None:
     """A gradient that is there at entry is memory of the program, found through its leaf."""
     grad = leaf.grad
     if grad is None:
         return
-    path = f"{entry.path(leaf)}.grad"
+    path = slicer.grad_path(leaf)
 
     def adopt(x: Tensor) -> None:
-        entry.enter(x, path)
+        slicer.entry.enter(x, path)
 
-    trace.grads_at_entry[id(grad)] = adopt
+    slicer.trace.grads_at_entry[id(grad)] = adopt

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -68,19 +68,16 @@ class Runner:
         host.expected = {path: holder._storage.version for path, holder in host.memories.items()}
         host.grads = [(leaf, leaf.grad) for leaf in region.find_leaves(*values)]
 
-        def valid() -> bool:
+        def valid(has_tape: bool) -> bool:
             again = region.again(*values)
             if (
                 again is not None
                 and all(all(map(_same, *pair)) for pair in zip(again, found, strict=True))
-                and all(
-                    host.memories[path]._storage.version == version
-                    for path, version in host.expected.items()
-                )
+                and not (has_tape and host.written())
                 and host.is_untouched()
             ):
                 return True
-            region.unstable.update(self._changed(again, found))
+            region.unstable.update(self._changed(again, found, has_tape))
             return False
 
         host.valid = valid
@@ -91,13 +88,13 @@ class Runner:
             if is_written:
                 holder._storage.version += 1
 
-    def _changed(self, again: Any, found: Any) -> set[Any]:
+    def _changed(self, again: Any, found: Any, has_tape: bool) -> set[Any]:
         """What host code has changed: decisions for the next time that the region is sliced."""
         region, host = self.region, self.host
         changed: set[Any] = {("host attribute", key) for key in host.touched()}
-        for path, is_same in zip(region.leaf_paths, host.same_grads(), strict=True):
+        for path, is_same in zip(region.grad_paths, host.same_grads(), strict=True):
             if not is_same:
-                changed.add(("host path", f"{path}.grad"))
+                changed.add(("host path", path))
         if again is not None:
             for paths, now, before in zip(
                 (region.inputs, region.paths, region.slots), again, found, strict=True
@@ -105,9 +102,8 @@ class Runner:
                 for path, x, y in zip(paths, now, before, strict=True):
                     if not _same(x, y):
                         changed.add(("host path", path))
-        for path, version in host.expected.items():
-            if host.memories[path]._storage.version != version:
-                changed.add(("host path", path))
+        if has_tape:
+            changed.update(("host path", path) for path in host.written())
         return changed
 
     def _seen_by_user(self, error: Exception) -> Exception:
@@ -120,7 +116,8 @@ class Runner:
             if code.co_filename == HOST_FILE:
                 for action in self.region.actions:
                     if action.channel == code.co_name:
-                        return users_view(error, action.callers)
+                        around = len(action.callers) - self.host.ended
+                        return users_view(error, action.callers[:around])
             entry = entry.tb_next
         return users_view(error, self.region.places_of(error))
 
@@ -129,16 +126,16 @@ def _same(a: Any, b: Any) -> bool:
     return a is b or a is None or (a.__class__ in (int, float) and a == b)
 
 
-def _handlers(source: Any, host: Run, constants: list[Any]) -> dict[str, Callable[..., Any]]:
+def _handlers(source: Any, host: Run, constants: dict[str, Any]) -> dict[str, Callable[..., Any]]:
     space: dict[str, Any] = {}
     exec(source, space)
-    made: dict[str, Callable[..., Any]] = space["build"](host, *constants)
+    made: dict[str, Callable[..., Any]] = space["build"](host, **constants)
     return made
 
 
-def module_of(actions: list[Action], constants: int) -> Any:
+def module_of(actions: list[Action], constants: Iterable[str]) -> Any:
     """The code of all actions."""
-    names = ", ".join(["R", *(f"k{k}" for k in range(constants))])
+    names = ", ".join(["R", *constants])
     lines = [f"def build({names}):", "  F, O, M = R.frames, R.objects, R.made"]
     for action in actions:
         lines.append(f"  def {action.channel}(v):")

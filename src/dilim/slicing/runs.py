@@ -61,6 +61,7 @@ class Run:
         slots: what was found at entry.
         memories: path of memory -> tensor.
         made: lists and dicts that the region made, by identity while slicing.
+        ended: how many of the calls around the rest that runs as plain Python are over.
     """
 
     def __init__(self, count: int, is_loop: bool = False) -> None:
@@ -81,10 +82,12 @@ class Run:
         self.grads: list[tuple[Tensor, Any]] = []
         self.result: Any = None
         self.code = 0
+        self.ended = 0
 
     def reset(self) -> None:
         """Forget what belongs to the last run."""
         self.result = None
+        self.ended = 0
         self.slots = ()
         self.objects.clear()
         self.views.clear()
@@ -98,7 +101,17 @@ class Run:
         for frame in self.frames[1:]:
             frame.clear()
 
-    valid: Callable[[], bool]
+    valid: Callable[[bool], bool]
+    """Whether all is as the program believes; the argument: whether a tape is at hand, for which
+    the memory that it uses must not have been written."""
+
+    def written(self) -> list[str]:
+        """Paths of memory that somebody else has written."""
+        return [
+            path
+            for path, version in self.expected.items()
+            if self.memories[path]._storage.version != version
+        ]
 
     def is_untouched(self) -> bool:
         """Whether nobody but the program has changed what it made or set."""
@@ -178,6 +191,7 @@ class Run:
         result: Any = None
         for depth, (number, code, function, path, target) in enumerate(reversed(steps)):
             frame = self.frames[number]
+            self.ended = depth
             if depth and target:
                 frame[target] = result
             result = _rest(code, function, path, frame, self.is_loop and number == 0)

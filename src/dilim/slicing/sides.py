@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dilim.slicing import tapes
+from dilim.ir.types import type_of
+from dilim.slicing import numbers, tapes
+from dilim.slicing.numbers import Number
 from dilim.slicing.tracing import SlicerTrace
 from dilim.tensors.cells import Cell, Frame
+from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from dilim.slicing.interpreter import State
@@ -60,3 +63,26 @@ def common(a: dict[Any, Any], b: dict[Any, Any]) -> dict[Any, Any]:
         if key.__class__ is tuple and key[0] == "node" and key not in found:
             found[key] = None, tapes.numbers_of(a.get(key)) + tapes.numbers_of(b.get(key))
     return found
+
+
+def renewed(old: Number, tensor: Tensor) -> Number:
+    """A number like another, with another value."""
+    made = Number(tensor, old.kind, old.bound)
+    made.base, made.drift = old.base, old.drift
+    return made
+
+
+def is_alike(a: Any, b: Any) -> bool:
+    """Whether two values are of one type, so that one column of a node can be either."""
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return type_of(a) == type_of(b) and a.requires_grad == b.requires_grad
+    return (
+        numbers.is_number(a) and numbers.is_number(b) and numbers.kind_of(a) is numbers.kind_of(b)
+    )
+
+
+def same_constant(a: Any, b: Any) -> bool:
+    """Whether two values are equal constants."""
+    if a.__class__ in (str, bytes, type(None), range, slice):
+        return bool(a == b)
+    return False

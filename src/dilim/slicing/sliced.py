@@ -208,11 +208,13 @@ class Sliced:
     def _learn(self, region: Region) -> None:
         """Slice anew where a run has shown types that were not known."""
         learned, region.learned = region.learned, {}
+        if learned.keys() <= self._profile.keys():
+            # else much was the host's only because its types were not known
+            self._decisions |= region.unstable
         for statement, kind in learned.items():
             known = self._profile.setdefault(statement, kind)
             if known != kind:
                 self._profile[statement] = None
-        self._decisions |= region.unstable
         if region in self._variants and not region.is_kept(self._relearned):
             self._relearned += 1
             self._variants.remove(region)

@@ -9,7 +9,6 @@ that a channel point runs. Control flow is in `branches` and `loops`.
 from __future__ import annotations
 
 import ast
-import builtins
 import functools
 import time
 from collections.abc import Callable
@@ -20,26 +19,22 @@ from dilim.slicing import (
     attributes,
     branches,
     loops,
-    numbers,
     operations,
     program,
     scopes,
 )
-from dilim.slicing.errors import OnHost, Restart, Unsliceable, placed
-from dilim.slicing.hosting import Hosting
+from dilim.slicing.errors import MayBeUnbound, OnHost, Restart, Unsliceable, placed
 from dilim.slicing.interpreter import RESULT, RETURNED, Mark
+from dilim.slicing.naming import Naming
 from dilim.slicing.numbers import Number
-from dilim.slicing.operators import PLAIN
-from dilim.slicing.values import UNBOUND, Choice, Conflict, Host, may_be_unbound
+from dilim.slicing.values import UNBOUND, Conflict, Host
 from dilim.tensors.sites import standing_at
 from dilim.tensors.tape import no_grad
-from dilim.tensors.tensor import Tensor
 
 TOO_LONG: Final = "slicing takes too long"
-_READ = "%read"
 
 
-class Slicer(Hosting):
+class Slicer(Naming):
     """Interprets one region; see `Interpreter` for its state."""
 
     # --- statements -----------------------------------------------------------------------
@@ -135,6 +130,11 @@ class Slicer(Hosting):
         self.current = step
         try:
             ready = operations.prepare(self, step)
+        except MayBeUnbound as refusal:
+            self.demand(refusal.name, step)
+            if not self.dead:
+                self.step(step)
+            return
         except OnHost as refusal:
             self.on_host(step, refusal.reason)
             return
@@ -187,11 +187,8 @@ class Slicer(Hosting):
             value, atom = self.value_or_host(statement.value)
             if value.__class__ is Conflict:
                 raise Unsliceable(value.reason, statement.line)
-            if may_be_unbound(value):
-                self._read_on_host(statement.value, statement.line)
-                if value is UNBOUND:
-                    self.dead = True
-                    return
+            if value is UNBOUND:
+                return
         if len(self.scopes) == 1:
             self.finish(value, atom)
             self.dead = True
@@ -232,96 +229,7 @@ class Slicer(Hosting):
             self.flush()
             self.scope.contexts.pop()
 
-    # --- names ----------------------------------------------------------------------------
-
-    def atom(self, atom: ast.expr) -> Any:
-        """What a name or constant stands for.
-
-        Raises:
-            OnHost: the name is unbound, so that the host must raise.
-        """
-        if isinstance(atom, ast.Constant):
-            return atom.value
-        if not isinstance(atom, ast.Name):
-            raise OnHost(f"{type(atom).__name__} is no operand")
-        name = atom.id
-        code = self.scope.code
-        if name in code.locals:
-            value = self.env.get(name, UNBOUND)
-            if value is UNBOUND:
-                raise OnHost(f"{name} is unbound")
-            if value.__class__ is Choice:
-                raise OnHost(f"{name} is not of one type on all paths")
-            if value.__class__ is Conflict:
-                raise OnHost(value.reason)
-            return value
-        if name in code.cells:
-            return self._cell(name)
-        return self._global(name)
-
-    def copied(self, atom: ast.expr) -> Any:
-        """What an assignment of a name or constant hands on."""
-        name = getattr(atom, "id", None)
-        if name in self.scope.code.locals:
-            return self.env.get(name, UNBOUND)
-        return self.atom(atom)
-
-    def value_or_host(self, atom: Any) -> tuple[Any, Any]:
-        """What an atom stands for, and the atom; where only the host can read it, another one."""
-        try:
-            value = self.copied(atom)
-        except OnHost:
-            line = getattr(self.scope.at, "line", 0)
-            self._read_on_host(atom, line)
-            name = f"%read{line}"
-            value = self.env[name] = self.env[_READ]
-            self.move(self.scope, _READ, self.scope, name)
-            return value, ast.copy_location(ast.Name(name, ast.Load()), atom)
-        return value, atom
-
-    def raise_on_host(self, statement: program.Step) -> None:
-        """Let the host carry out a statement that is known to raise."""
-        self.on_host(statement, "it raises")
-        self.flush()
-        self.dead = True
-
-    def _read_on_host(self, atom: Any, line: int) -> None:
-        """Let the host read a name, which raises if it is unbound."""
-        target = ast.copy_location(ast.Name(_READ, ast.Store()), atom)
-        node = ast.copy_location(ast.Assign([target], atom), atom)
-        reads = (atom.id,) if atom.id in self.scope.code.locals else ()
-        self.on_host(program.Step(node, reads, (_READ,), line), "")
-        self.flush()
-
-    def _cell(self, name: str) -> Any:
-        function = self.scope.function
-        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-        cell = cells[name]
-        try:
-            value = cell.cell_contents
-        except ValueError:
-            raise OnHost(f"{name} is unbound") from None
-        return self.outside(value, f"{self.entry.constant(cell)}.cell_contents")
-
-    def _global(self, name: str) -> Any:
-        space = self.scope.function.__globals__
-        if name in space:
-            return self.outside(space[name], f"{self.entry.constant(space)}[{name!r}]")
-        value = getattr(builtins, name, UNBOUND)
-        if value is UNBOUND:
-            raise OnHost(f"the name {name} is not defined")
-        self.entry.guard(f"{name!r} not in {self.entry.constant(space)}")
-        return value
-
-    def outside(self, value: Any, path: str) -> Any:
-        """What stands for an object from outside, found at a path."""
-        if ("host path", path) in self.decisions:
-            raise OnHost("something that host code changes")
-        result = self.entry.enter(value, path)
-        self.know_leaves(result)
-        if ("touched", path) in self.decisions:
-            self.touched[id(value)] = value
-        return result
+    # --- parts in modules of their own -----------------------------------------------
 
     def original(self, key: tuple[int, str]) -> Any:
         """What an attribute was at entry."""
@@ -330,42 +238,6 @@ class Slicer(Hosting):
             return attributes.of_instance(self, owner, key[1])()
         except OnHost as refusal:
             raise Unsliceable(refusal.reason) from None
-
-    def know_leaves(self, value: Any) -> None:
-        """Keep track of the gradients of tensors that an object has."""
-        if isinstance(value, Tensor):
-            if self.trace.is_own_leaf(value) or (
-                value.requires_grad and value._node is None and not self.trace.owns(value)
-            ):
-                self.leaves.setdefault(id(value), value)
-            return
-        kind = type(value)
-        if not (attributes.is_dilims(kind) or attributes.is_module(kind)):
-            return
-        found = getattr(value, "parameters", None)
-        for x in (found() if callable(found) else found) or ():
-            if isinstance(x, Tensor):
-                self.leaves.setdefault(id(x), x)
-
-    def condition(self, atom: ast.expr) -> bool | Number:
-        """The truth of a value: known now, or a bool of the graph."""
-        value, place = self.value_or_host(atom)
-        if value.__class__ is Choice:
-            self.hand_over(self.scope, place.id, value)
-            value = self.env[place.id] = Host()
-        if value.__class__ is Host:
-            return self.receive_truth(place.id)
-        if value.__class__ is Number:
-            return numbers.truth(value)
-        if isinstance(value, Tensor):
-            if value.size != 1:
-                raise Unsliceable("the truth of a tensor of several elements")
-            return numbers.from_tensor(value, bool)
-        if value.__class__ in PLAIN or value.__class__ in (list, tuple, dict):
-            return bool(value)
-        raise Unsliceable(f"the truth of an object of {type(value).__name__}")
-
-    # --- control flow, in modules of its own -----------------------------------------------
 
     def branch(
         self,

@@ -54,7 +54,7 @@ def validate(slicer: Hosting, again: bool = False) -> None:
             frame.contents[cell] = None
             frame.written[cell] = None
     action = slicer.action(CHECK)
-    action.lines.append("v[0][()] = R.valid()")
+    action.lines.append(f"v[0][()] = R.valid({has_tape(slicer)})")
     (truth,) = receive(slicer, action, [_TRUTH])
     unless(slicer, truth, "host code has changed something that the program relies on", again)
 

@@ -121,6 +121,20 @@ def holds_number(value: Any, depth: int = 0) -> bool:
     return False
 
 
+def is_optional(value: Any, absent: Any) -> bool:
+    """Whether a value is one that may be absent: None, or `UNBOUND`."""
+    return value is absent or (value.__class__ is Choice and value.no is absent)
+
+
+def present(value: Any, absent: Any) -> tuple[Any, Any]:
+    """Whether a value that may be absent is there, and what it is then."""
+    if value is absent:
+        return False, absent
+    if value.__class__ is Choice and value.no is absent:
+        return value.flag, value.yes
+    return True, value
+
+
 def may_be_unbound(value: Any) -> bool:
     """Whether a name that stands for this may have no value."""
     if value.__class__ is Choice:
