@@ -167,6 +167,11 @@ def test_mse():
     assert [p.grad for p in predicted] == pytest.approx([2 / 3, 4 / 3, 0.0])
 
 
+def test_the_square_of_an_error_is_correctly_rounded():
+    errors = [-0.75769600197873, *(random.Random(seed).gauss(0.0, 1.0) for seed in range(5000))]
+    assert all(loss.mse([Value(error)], [0.0]).data == error * error for error in errors)
+
+
 def test_hinge():
     predicted = [Value(0.5), Value(3.0), Value(0.25), Value(-2.0)]
     error = loss.hinge(predicted, [1, 1, -1, -1.0])

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import dilim
@@ -48,6 +48,8 @@ def numbers(model):
     st.integers(1, 19),
     st.integers(0, 3),
 )
+# C's pow rounds the square of an error of the third step otherwise than a product is rounded.
+@example((2, 5, 3, 1), "sgd", scalar.loss.mse, 15, 0)
 def test_relu_models_have_the_same_bits_after_every_step(sizes, kind, loss, count, seed):
     model, optimizer, compiled = pair(sizes, "relu", kind, loss, seed)
     rng = np.random.default_rng(seed)

@@ -25,7 +25,9 @@ def mse(predicted: Sequence[Value], targets: Sequence[Value | float]) -> Value:
         Value(data=2.5, grad=0.0)
     """
     _check_lengths("mse", predicted, targets)
-    return _mean([(value - target) ** 2 for value, target in zip(predicted, targets, strict=True)])
+    errors = [value - target for value, target in zip(predicted, targets, strict=True)]
+    # Products, no powers: C's pow may round a square otherwise than the next machine does.
+    return _mean([error * error for error in errors])
 
 
 def hinge(predicted: Sequence[Value], targets: Sequence[float]) -> Value:

@@ -212,8 +212,6 @@ class _Step:
         operands = [data[operand] for operand in value.inputs]
         if value.op in _ARITHMETIC:
             return self._do(_ARITHMETIC[value.op], *operands)
-        if value.op == "**" and value.inputs[1].data == 2.0 and is_constant(value.inputs[1]):
-            return self._do("multiply", operands[0], operands[0])
         if value.op == "relu":
             return self._relu(operands[0])
         if value.op in EXPANSIONS:
@@ -251,8 +249,6 @@ class _Step:
                 do("divide", one, operands[1]),
                 do("negative", do("divide", out, operands[1])),
             ]
-        if value.op == "**":
-            return [do("multiply", vectors.literal(2.0, DTYPE, LANES), operands[0])]
         if value.op == "relu":
             above = self._code.let(f"fcmp ogt {_VECTOR} {operands[0]}, {_ZERO}")
             return [self._code.let(f"select <8 x i1> {above}, {_VECTOR} {one}, {_VECTOR} {_ZERO}")]
