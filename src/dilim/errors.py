@@ -16,6 +16,8 @@
     ├── EnvironmentContractError (ValueError)  an environment breaks its contract
     └── ExpressionError (ValueError)    text that cannot be evaluated (`dilim.scalar`)
 
+    PerformanceWarning  (UserWarning)   compiled code that is slower than it needs to be
+
 Each class is also the built-in exception that a NumPy or PyTorch user would expect. A message
 names the operation, what was expected, what was received and, where known, the cure.
 """
@@ -71,3 +73,7 @@ class EnvironmentContractError(DilimError, ValueError):
 
 class ExpressionError(DilimError, ValueError):
     """A text expression cannot be evaluated."""
+
+
+class PerformanceWarning(UserWarning):
+    """Something that `dilim.compile` was given is right, but slower than it needs to be."""

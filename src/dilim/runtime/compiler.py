@@ -29,7 +29,7 @@ from dilim.runtime.entries import pack, unpack
 
 PARALLEL_COST: Final = 8_000.0
 """Work worth sharing, in estimated nanoseconds: a few times what handing it out costs."""
-SAY_AFTER: Final = 1.0
+SAY_AFTER: Final = 5.0
 """Seconds after which a compilation says that it takes long."""
 
 

@@ -98,7 +98,7 @@ def compile(function: Any = None, /, **options: Any) -> Any:
     if isinstance(function, types.MethodType) and isinstance(function.__func__, Sliced):
         plain = vars(function.__func__)["__wrapped__"]
         function = types.MethodType(plain, function.__self__)
-    if not isinstance(function, types.FunctionType | types.MethodType):
+    if not isinstance(getattr(function, "__func__", function), types.FunctionType):
         raise UnsupportedError(
             f"compile: expected a function, a method, or a model of dilim.scalar, received "
             f"{type(function).__name__}; for an object that is called, compile the function that "

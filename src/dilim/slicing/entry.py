@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -54,6 +54,7 @@ class Entry:
         slots: paths of the objects that host code may need, in order.
         constants: objects that the program refers to, by name. The name of an object stays the
             same when a region is sliced again.
+        cells: identity of a cell among the constants -> the name of its variable.
     """
 
     def __init__(self, trace: Trace, names: tuple[str, ...], decisions: set[Any]) -> None:
@@ -62,6 +63,7 @@ class Entry:
         self.inputs: list[str] = []
         self.slots: list[str] = []
         self.constants: dict[str, Any] = {}
+        self.cells: dict[int, str] = {}
         self._slot_of: dict[int, int] = {}
         self._path_of: dict[int, str] = {}
         self._guards: dict[str, None] = {}
@@ -106,6 +108,11 @@ class Entry:
     def guard(self, condition: str) -> None:
         """Demand that a condition holds whenever the program begins."""
         self._guards[condition] = None
+
+    def outside(self) -> Iterator[tuple[str, Any, Any]]:
+        """Path, object and what stands for it in the program, for all that comes from outside."""
+        for (path, standing), value in zip(self._entered.items(), self._kept, strict=True):
+            yield path, value, standing
 
     # --- entering -------------------------------------------------------------------------
 

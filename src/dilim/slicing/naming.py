@@ -104,6 +104,7 @@ class Naming(Hosting):
             value = cell.cell_contents
         except ValueError:
             raise OnHost(f"{name} is unbound") from None
+        self.entry.cells[id(cell)] = name
         return self.outside(value, f"{self.entry.constant(cell)}.cell_contents")
 
     def _global(self, name: str) -> Any:

@@ -12,6 +12,7 @@ from dilim.ir.structure import LOOP, STRUCTURAL, walk
 from dilim.ir.types import Type
 from dilim.runtime.cache import cache
 from dilim.slicing import program, surprises
+from dilim.slicing.changes import kinds_of
 from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.fingerprints import Fingerprint
@@ -57,6 +58,7 @@ class Region:
         graph: the graph program.
         notes: what is reported.
         gate: from the values of the parameters to what the program needs, or None.
+        kinds: what of which kind it was made for.
         narrator: tells what happens in a run; None for nobody.
         cache_hits: pieces of machine code that were found on disk.
         cache_misses: pieces that were not.
@@ -141,6 +143,7 @@ class Region:
         self.graph: Graph = traced.graph
         self.cells: tuple[Cell, ...] = traced.cells
         self.gate = entry.gate(list(self.cells))
+        self.kinds = kinds_of(entry, self.names, "argument" if self.after is None else "variable")
         self.inputs, self.slots = list(entry.inputs), list(entry.slots)
         self.unknown = slicer.unknown
         self.paths = [entry.memory(cell) for cell in self.cells]

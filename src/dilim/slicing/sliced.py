@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from dilim.errors import UnsupportedError
 from dilim.slicing import faces
+from dilim.slicing.advice import Adviser
 from dilim.slicing.errors import Unsliceable
 from dilim.slicing.explanation import Explanation
 from dilim.slicing.fronts import called, front
@@ -27,6 +28,8 @@ DEBUG = False
 """Whether faults of the slicer are raised, not only reported."""
 MOST_VARIANTS: Final = 8
 """Programs that are kept for one function."""
+MANY: Final = 5
+"""Programs for one function of which a warning tells."""
 TRIAL: Final = 0.03
 """Seconds of plain running after which it is seen whether the code is in the cache on disk."""
 ESTIMATE: Final = 0.25
@@ -100,6 +103,7 @@ class Sliced:
         self._loops: dict[Function, list[Region]] = {}
         self._shown: Region | None = None
         self._statistics = Statistics()
+        self._advice = Adviser(function)
         self._made: list[Region] = []
         try:
             self._code = function_of(function)
@@ -182,7 +186,10 @@ class Sliced:
                 if found is not None:
                     self._statistics.native_calls += 1
                     return region, found
-        if seconds < min(self._after, TRIAL) or len(regions) >= MOST_VARIANTS:
+        if seconds < min(self._after, TRIAL):
+            return None
+        if len(regions) >= MOST_VARIANTS:
+            self._advice.no_more(regions)
             return None
         if self._refused >= MOST_VARIANTS:
             return None
@@ -190,6 +197,8 @@ class Sliced:
         if new is None:
             return None
         regions.append(new)
+        if len(regions) == MANY:
+            self._advice.often(regions, MOST_VARIANTS)
         found = new.gate(*values)
         if found is None:
             return None
@@ -220,13 +229,18 @@ class Sliced:
             self._variants.remove(region)
 
     def _compile(self, values: tuple[Any, ...]) -> Region | None:
-        if len(self._variants) >= MOST_VARIANTS or self._refused >= MOST_VARIANTS:
+        if len(self._variants) >= MOST_VARIANTS:
+            self._advice.no_more(self._variants)
+            return None
+        if self._refused >= MOST_VARIANTS:
             return None
         frame = dict(zip(self._code.parameters, values, strict=True))
         region = self._sliced(self._code, frame, None, self._seconds)
         if region is not None:
             self._variants.append(region)
             self._statistics.variants = len(self._variants)
+            if len(self._variants) == MANY:
+                self._advice.often(self._variants, MOST_VARIANTS)
         return region
 
     def _sliced(
@@ -276,7 +290,9 @@ class Sliced:
             self._note(Unsliceable(f"a fault in dilim: {type(error).__name__}: {error}"))
             return None
         finally:
-            self._statistics.compile_seconds += time.perf_counter() - started
+            seconds = time.perf_counter() - started
+            self._statistics.compile_seconds += seconds
+            self._advice.took(seconds)
         return region
 
     def _note(self, refusal: Unsliceable) -> None:
