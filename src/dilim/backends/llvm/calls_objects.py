@@ -189,7 +189,8 @@ class Watch:
 
     def slot(self, owner: Any, attribute: str) -> None:
         """Look at which object is in an attribute with a slot."""
-        self._others.append(self._pair(owner, slot_offset(type(owner), attribute)))
+        kind: Any = owner.__class__
+        self._others.append(self._pair(owner, slot_offset(kind, attribute)))
         self._kept.append(getattr(owner, attribute))
 
     def items(self, items: list[Any]) -> None:
