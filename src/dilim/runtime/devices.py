@@ -144,7 +144,8 @@ def known_devices() -> list[Device]:
 
 _EPOCH_BITS: Final = 64
 _epochs: Final = itertools.count(1)
-_first_version = 0
+FIRST_VERSION: Final = [0]
+"""The version of memory that is made now; in a list, where machine code finds it."""
 
 
 @contextmanager
@@ -167,12 +168,11 @@ def no_epoch() -> AbstractContextManager[None]:
 
 @contextmanager
 def _versions_from(start: int) -> Iterator[None]:
-    global _first_version
-    before, _first_version = _first_version, start
+    before, FIRST_VERSION[0] = FIRST_VERSION[0], start
     try:
         yield
     finally:
-        _first_version = before
+        FIRST_VERSION[0] = before
 
 
 class Storage:
@@ -191,7 +191,7 @@ class Storage:
     def __init__(self, device: Device, buffer: Any) -> None:
         self.device = device
         self.buffer = buffer
-        self.version = _first_version
+        self.version = FIRST_VERSION[0]
         self.recorded = 0
         self.on_tape = False
 

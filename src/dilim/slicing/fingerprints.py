@@ -2,18 +2,19 @@
 
 Library code reads attributes while a region is sliced. What it may have read is compared, by
 identity, each time the region is used: the attributes of an object, and of those it holds, to any
-depth.
+depth. Where machine code can look at them, it says first whether anything was touched at all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
 from dilim.slicing.attributes import is_dilims, is_module
 from dilim.tensors.tensor import Tensor
 
-_FLAG = attrgetter("_requires_grad")
+_STATE = attrgetter("_requires_grad", "_storage")
 _FOLLOWED = frozenset({"_learning_rate"})
 """Attributes whose number is state of the program, so that another number changes nothing."""
 
@@ -23,10 +24,15 @@ class Fingerprint:
 
     Args:
         value: an object of dilim, or of a class made from one of dilim's.
+
+    Attributes:
+        same: whether certainly nothing was touched.
     """
 
     def __init__(self, value: Any) -> None:
         self._value = value
+        self._watch: Any = None
+        self.same: Callable[[], bool] = _never
         self.renew()
 
     def renew(self) -> None:
@@ -36,7 +42,7 @@ class Fingerprint:
         self._lists: list[tuple[list[Any], list[int]]] = []
         self._numbers: list[tuple[dict[Any, Any], str, type]] = []
         self._tensors: list[Tensor] = []
-        self._flags: list[bool] = []
+        self._states: list[tuple[bool, Any]] = []
         self._kept: list[Any] = []
         self._seen: set[int] = set()
         self._add(value)
@@ -49,9 +55,36 @@ class Fingerprint:
         for items, ids in self._lists:
             if list(map(id, items)) != ids:
                 return False
-        if list(map(_FLAG, self._tensors)) != self._flags:
+        for x, (flag, storage) in zip(self._tensors, self._states, strict=True):
+            if x._requires_grad is not flag or x._storage is not storage:
+                return False
+        if not all(type(table.get(name)) is kind for table, name, kind in self._numbers):
             return False
-        return all(type(table.get(name)) is kind for table, name, kind in self._numbers)
+        if self._watch is not None:
+            self._watch.renew()
+            if not self._watch.same():  # a list has moved
+                self._watch = None
+                self.watch()
+        return True
+
+    def watch(self) -> None:
+        """From here on machine code looks first."""
+        # llvmlite takes time to import
+        from dilim.backends.llvm.calls_objects import Watch, can_watch
+        from dilim.runtime.build import cached_object
+
+        if self._watch is not None or not can_watch() or not self.holds():
+            return
+        watch = Watch(cached_object)
+        for table, _ in self._dicts:
+            watch.table(table._table if isinstance(table, _Without) else table)
+        for items, _ in self._lists:
+            watch.items(items)
+        for x in self._tensors:
+            watch.slot(x, "_requires_grad")
+            watch.slot(x, "_storage")
+        watch.begin()
+        self._watch, self.same = watch, watch.same
 
     def _add(self, value: Any) -> None:
         kind = type(value)
@@ -61,7 +94,7 @@ class Fingerprint:
         self._kept.append(value)
         if isinstance(value, Tensor):
             self._tensors.append(value)
-            self._flags.append(value.requires_grad)
+            self._states.append(_STATE(value))
         elif kind is list or kind is tuple:
             if kind is list:
                 self._lists.append((value, list(map(id, value))))
@@ -86,6 +119,10 @@ class Fingerprint:
         for name, x in table.items():
             if name not in followed:
                 self._add(x)
+
+
+def _never() -> bool:
+    return False
 
 
 class _Without(dict[Any, Any]):

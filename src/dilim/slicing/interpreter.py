@@ -275,7 +275,8 @@ class Interpreter:
         if not hasattr(value, "__dict__") or isinstance(value, type):
             return
         self.relied.add(id(value))
-        self.entry.guard(f"{self.entry.constant(Fingerprint(value))}.holds()")
+        known = self.entry.constant(Fingerprint(value))
+        self.entry.guard(f"{known}.same() or {known}.holds()")
 
     initial_grads: dict[int, tuple[Tensor, Any]]
 

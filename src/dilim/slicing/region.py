@@ -28,6 +28,7 @@ from dilim.slicing.values import Host, Range
 from dilim.tensors import control
 from dilim.tensors.cells import Cell
 from dilim.tensors.symbolic import finish
+from dilim.tensors.tape import mode
 from dilim.tensors.tensor import Tensor
 
 MOST_SECONDS: Final = 3.0
@@ -121,6 +122,7 @@ class Region:
         slicer.fragment = _fragments()
         slicer.finish = lambda value, atom: _finish(slicer, value, atom, self.after is not None)
         grads = _follow_leaves(slicer)
+        entry.guard(f"{entry.constant(mode)}.recording is {mode.recording}")
         try:
             with trace.tracing():
                 env: dict[str, Any] = {}
@@ -211,6 +213,10 @@ class Region:
             hits, misses = kept.hits, kept.misses
             self._program = compile_graph(self.graph, numerics=numerics, backend=backend)  # type: ignore[arg-type]
             self.cache_hits, self.cache_misses = kept.hits - hits, kept.misses - misses
+            if backend == "llvm":
+                for constant in self.constants:
+                    if isinstance(constant, Fingerprint):
+                        constant.watch()
 
     def run(
         self, found: tuple[Any, Any, Any], values: tuple[Any, ...], frame: dict[str, Any]

@@ -23,6 +23,7 @@ from dilim.slicing.running_loops import LoopWatcher
 from dilim.slicing.slicer import TOO_LONG
 from dilim.slicing.source import function_of
 from dilim.slicing.walker import Walker
+from dilim.tensors.tape import mode
 
 DEBUG = False
 """Whether faults of the slicer are raised, not only reported."""
@@ -134,6 +135,8 @@ class Sliced:
 
     def _call(self, values: tuple[Any, ...]) -> Any:
         self._statistics.calls += 1
+        if mode.watched:
+            return called(self._function, values)
         for region in self._variants:
             found = region.gate(*values)
             if found is not None:
@@ -178,6 +181,8 @@ class Sliced:
     def _compile_loop(
         self, code: Function, frame: dict[str, Any], after: frozenset[str], seconds: float
     ) -> tuple[Region, Any] | None:
+        if mode.watched:
+            return None
         regions = self._loops.setdefault(code, [])
         values = tuple(frame.values())
         for region in regions:

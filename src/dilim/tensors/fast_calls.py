@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from dilim.backends.llvm import calls, calls_objects
 from dilim.backends.llvm.calls import Holder
 from dilim.dtypes import DType
 from dilim.runtime.bound import Bound, Face
-from dilim.runtime.devices import CPU, Storage
+from dilim.runtime.build import cached_object
+from dilim.runtime.devices import CPU, FIRST_VERSION, Storage
 from dilim.runtime.programs import NativeProgram
 from dilim.shapes import Shape
 from dilim.tensors.symbolic import Traced
@@ -48,7 +50,7 @@ def fast_call(
         number for number, value in enumerate(outputs) if as_numbers and not value.shape
     )
     make = [
-        functools.partial(_new_tensor, value.shape, value.dtype)
+        tensor_maker(value.shape, value.dtype)
         for number, value in enumerate(outputs)
         if number not in numbers
     ]
@@ -90,5 +92,33 @@ def _counted(
     return call
 
 
-def _new_tensor(shape: Shape, dtype: DType) -> Tensor:
-    return Tensor._wrap(np.empty(shape, dtype.numpy), shape, dtype, CPU)
+@functools.lru_cache(256)
+def tensor_maker(shape: Shape, dtype: DType) -> Callable[..., Tensor]:
+    """A function that makes a tensor of this type.
+
+    Its elements are anything; or those of an array of that type in row-major order, if it is given
+    one.
+    """
+    if not calls.fast_calls():
+        return functools.partial(_new_tensor, shape, dtype)
+    return calls_objects.maker(_form(shape, dtype), shape, dtype, cached_object)
+
+
+def _form(shape: Shape, dtype: DType) -> calls_objects.Form:
+    """A tensor as `Tensor._fill` leaves it."""
+    storage = calls_objects.Form(
+        Storage,
+        {"device": CPU, "recorded": 0, "on_tape": False},
+        "buffer",
+        {"version": FIRST_VERSION},
+    )
+    fixed = {
+        "_shape": shape, "_dtype": dtype, "_device": CPU, "_node": None, "_is_view": False,
+        "_born": 0, "_uid": 0, "grad": None, "_requires_grad": False, "name": None,
+    }  # fmt: skip
+    return calls_objects.Form(Tensor, fixed, "_data", inner=("_storage", storage))
+
+
+def _new_tensor(shape: Shape, dtype: DType, array: np.ndarray | None = None) -> Tensor:
+    made = np.empty(shape, dtype.numpy) if array is None else array.copy()
+    return Tensor._wrap(made, shape, dtype, CPU)

@@ -62,12 +62,18 @@ class Holder:
 
     def offset(self, attribute: str) -> int:
         """Where an attribute lies in an instance, in bytes."""
-        instance: Any = object.__new__(self.type)
-        marker = object()
-        setattr(instance, attribute, marker)
-        words = (ctypes.c_size_t * (self.type.__basicsize__ // 8)).from_address(id(instance))
-        found = list(words).index(id(marker))
-        return 8 * found
+        return slot_offset(self.type, attribute)
+
+
+@functools.cache
+def slot_offset(type: Any, attribute: str) -> int:
+    """Where an attribute with a slot lies in the instances of a class, in bytes."""
+    instance: Any = object.__new__(type)
+    marker = object()
+    setattr(instance, attribute, marker)
+    words = (ctypes.c_size_t * (type.__basicsize__ // 8)).from_address(id(instance))
+    found = list(words).index(id(marker))
+    return 8 * found
 
 
 class Table(np.ndarray):

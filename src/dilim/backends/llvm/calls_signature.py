@@ -21,13 +21,17 @@ FLAGS: Final = HEADER + 48
 C_CONTIGUOUS: Final = 0x1
 ALIGNED: Final = 0x100
 WRITEABLE: Final = 0x400
+# PyListObject and PyDictObject, of which the version is there until CPython 3.13 (PEP 509).
+LIST_SIZE: Final = HEADER
+LIST_ITEMS: Final = HEADER + 8
+DICT_VERSION: Final = HEADER + 8
 
 FUNCTIONS: Final = (
     *("Py_IncRef", "Py_DecRef", "PyObject_Vectorcall", "PyObject_CallNoArgs"),
     *("PyTuple_New", "PyTuple_SetItem", "PyLong_FromLongLong", "PyLong_FromUnsignedLongLong"),
     *("PyFloat_FromDouble", "PyBool_FromLong", "PyLong_AsLongLongAndOverflow"),
     *("PyFloat_AsDouble", "PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_AsVoidPtr"),
-    *("PyErr_Occurred", "PyErr_SetString"),
+    *("PyErr_Occurred", "PyErr_SetString", "PyType_GenericAlloc", "PyList_GetItem"),
 )
 """Functions of Python's C interface that the code calls."""
 OBJECTS: Final = (
