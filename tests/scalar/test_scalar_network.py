@@ -5,6 +5,7 @@ import math
 import pickle
 import random
 
+import numpy as np
 import pytest
 
 from dilim.errors import GradientError
@@ -236,6 +237,24 @@ def test_adam():
     assert expected[0] == pytest.approx(2.0 - 0.05)
     default = Adam([p])
     assert (default.learning_rate, default.betas, default.epsilon) == (1e-3, (0.9, 0.999), 1e-8)
+
+
+@pytest.mark.parametrize("optimizer", [SGD, Adam])
+def test_settings_of_numpy_leave_parameters_floats(optimizer):
+    results = []
+    for rate in (np.float32(0.1), float(np.float32(0.1))):
+        p = Value(2.0)
+        results.append(descend(optimizer([p], learning_rate=rate), p, 3))
+        assert type(p.data) is float
+    assert results[0] == results[1]
+
+
+def test_adam_without_epsilon_divides_zero_by_zero():
+    parameters = [Value(1.0), Value(2.0)]
+    parameters[1].grad = 1.0
+    Adam(parameters, learning_rate=0.5, epsilon=0.0).step()
+    assert math.isnan(parameters[0].data)
+    assert parameters[1].data == 1.5
 
 
 @pytest.mark.parametrize("optimizer", [SGD, Adam])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from .value import Value
 
@@ -51,14 +51,23 @@ def hinge(predicted: Sequence[Value], targets: Sequence[float]) -> Value:
         Value(data=0.25, grad=0.0)
     """
     _check_lengths("hinge", predicted, targets)
+    check_classes(targets)
+    return _mean(
+        [(1.0 - target * value).relu() for value, target in zip(predicted, targets, strict=True)]
+    )
+
+
+def check_classes(targets: Iterable[float]) -> None:
+    """Refuse targets that are no classes for `hinge`.
+
+    Raises:
+        ValueError: A target is neither -1 nor 1.
+    """
     for target in targets:
         if target not in (-1, 1):
             raise ValueError(
                 f"hinge: targets must be -1 or 1, got {target!r}; turn 0 and 1 into 2 * target - 1"
             )
-    return _mean(
-        [(1.0 - target * value).relu() for value, target in zip(predicted, targets, strict=True)]
-    )
 
 
 def _check_lengths(name: str, predicted: Sequence[Value], targets: Sequence[Value | float]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from dilim.errors import GradientError
 
+from . import ieee
 from .value import Value
 
 
@@ -78,7 +79,8 @@ class SGD(Optimizer):
             GradientError: No parameter has a gradient.
         """
         self.check_gradients()
-        rate, momentum = self.learning_rate, self.momentum
+        # With a number of NumPy the parameters would become numbers of NumPy, perhaps of float32.
+        rate, momentum = float(self.learning_rate), float(self.momentum)
         if momentum == 0.0:
             for parameter in self.parameters:
                 parameter.data -= rate * parameter.grad
@@ -134,7 +136,8 @@ class Adam(Optimizer):
         """
         self.check_gradients()
         self._step_count += 1
-        beta1, beta2 = self.betas
+        beta1, beta2 = map(float, self.betas)
+        rate, epsilon = float(self.learning_rate), float(self.epsilon)
         mean_correction = 1.0 - beta1**self._step_count
         square_correction = 1.0 - beta2**self._step_count
         for index, parameter in enumerate(self.parameters):
@@ -142,5 +145,5 @@ class Adam(Optimizer):
             mean = beta1 * self._means[index] + (1.0 - beta1) * grad
             square = beta2 * self._squares[index] + (1.0 - beta2) * grad * grad
             self._means[index], self._squares[index] = mean, square
-            size = math.sqrt(square / square_correction) + self.epsilon
-            parameter.data -= self.learning_rate * (mean / mean_correction) / size
+            size = math.sqrt(square / square_correction) + epsilon
+            parameter.data -= ieee.divide(rate * (mean / mean_correction), size)

@@ -1,10 +1,9 @@
 """Writes the native training step of a scalar model: eight samples at a time, as one vector.
 
-The function takes the address of a table (see `Table`) and gives 0, or 1 where the number of some
-parameter is no float, before it did anything. Samples are worked through from the last
-block to the first, and in each block from the last to the first: the order in which
-`Value.backward` reaches them. Lanes beyond the last sample have an incoming gradient of 0 and so
-add nothing.
+The function takes the address of a table (see `Table`) and gives 0, or a `Status` before it did
+anything. Samples are worked through from the last block to the first, and in each block from the
+last to the first: the order in which `Value.backward` reaches them. Lanes beyond the last sample
+have an incoming gradient of 0 and so add nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from dilim.ops.expansions import EXPANSIONS
 from dilim.ops.lowering import Lowering
 from dilim.ops.primitives import load, prim
 from dilim.scalar.value import Value
-from dilim.slicing.scalar_objects import READ, WRITE
+from dilim.slicing.scalar_objects import LOOK, READ, WRITE
 from dilim.slicing.scalar_sample import Sample, is_constant
 
 LANES: Final = 8
@@ -58,10 +57,13 @@ class Table(IntEnum):
     """Of the parameters: read before the steps, written after them."""
     FLOAT_TYPE = 14
     TRUE = 15
-    SAMPLES = 16
-    BLOCKS = 17
-    STEPS = 18
-    SIZE = 19
+    ROWS = 16
+    """What is known of attributes: a `Row` each."""
+    SAMPLES = 17
+    BLOCKS = 18
+    STEPS = 19
+    ROW_COUNT = 20
+    SIZE = 21
 
 
 class Setting(IntEnum):
@@ -89,14 +91,16 @@ def write_step(sample: Sample, optimizer: str) -> str:
     words: dict[Table, str] = {word: _word(code, word) for word in Table if word is not Table.SIZE}
     objects = f"ptr {words[Table.OBJECTS]}, i64 {len(sample.parameters)}"
     data, kind = words[Table.PARAMETERS], words[Table.FLOAT_TYPE]
-    status = code.let(f"call i32 @{READ}({objects}, ptr {data}, ptr {kind})")
-    code.leave(code.let(f"icmp ne i32 {status}, 0"), lambda: "1")
+    rows = f"ptr {words[Table.ROWS]}, i64 {words[Table.ROW_COUNT]}"
+    _call(code, f"@{LOOK}({rows})")
+    _call(code, f"@{READ}({objects}, ptr {data}, ptr {kind})")
     _Step(code, sample, words).write(optimizer)
     code.do(
         f"call i32 @{WRITE}({objects}, ptr {data}, ptr {words[Table.GRADIENTS]}, ptr {kind}, "
         f"ptr {words[Table.TRUE]})"
     )
     declared = (
+        f"declare i32 @{LOOK}(ptr, i64)\n"
         f"declare i32 @{READ}(ptr, i64, ptr, ptr)\n"
         f"declare i32 @{WRITE}(ptr, i64, ptr, ptr, ptr, ptr)\n"
         f"declare {_VECTOR} @llvm.sqrt.v8f64({_VECTOR})\n"
@@ -108,6 +112,12 @@ def write_step(sample: Sample, optimizer: str) -> str:
         f"{declared}\n\ndefine i32 @{ENTRY}(ptr %table) #0 {{\n{lines}\n  ret i32 0\n}}\n\n"
         f'attributes #0 = {{ nounwind "no-builtins" }}\n{METADATA}\n'
     )
+
+
+def _call(code: Code, call: str) -> None:
+    """Call a function, and give up where it does."""
+    status = code.let(f"call i32 {call}")
+    code.leave(code.let(f"icmp ne i32 {status}, 0"), lambda: status)
 
 
 def _word(code: Code, word: Table) -> str:

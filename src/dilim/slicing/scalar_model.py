@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -12,16 +11,18 @@ from dilim import scalar
 from dilim.backends.llvm import binding, calls
 from dilim.errors import ShapeError, StateError, UnsupportedError
 from dilim.runtime.build import cached_object
-from dilim.scalar.network import Module, Neuron
+from dilim.scalar.network import Module
 from dilim.scalar.optimizers import Adam, Optimizer
 from dilim.scalar.value import Value
 from dilim.slicing.scalar_code import ENTRY, LANES, Setting, Table, write_step
-from dilim.slicing.scalar_objects import python_symbols, write_access
+from dilim.slicing.scalar_objects import Status, python_symbols, write_access
+from dilim.slicing.scalar_parts import Parts
 from dilim.slicing.scalar_sample import Loss, trace_sample
 
 Numbers = Sequence[float] | np.ndarray
 Rows = Sequence[Sequence[float]] | np.ndarray
 _KINDS: Final = {scalar.SGD: "sgd", scalar.Adam: "adam"}
+_WITH_STATE: Final = ("momentum", "adam")
 
 
 class CompiledModel:
@@ -56,20 +57,18 @@ class CompiledModel:
         self.model = model
         self.optimizer = optimizer
         self._kind = _kind_of(optimizer)
-        sample = trace_sample(model, loss)
+        self._sample = sample = trace_sample(model, loss)
         self._parameters = sample.parameters
-        self._neurons = _neurons(model)
-        self._parts = [(list(weights), *rest) for weights, *rest in map(_PARTS, self._neurons)]
         if optimizer is not None:
             _check_parameters(optimizer, self._parameters)
         self._loss = loss
         self._features = len(sample.inputs)
-        text = write_step(sample, self._kind)
-        objects = [cached_object(text), cached_object(write_access())]
-        self._library = binding.link(objects, python_symbols())
-        self._train = calls.builtin(self._library.address(ENTRY), keep=[self._library])
+        self._programs: dict[str, Callable[[int], int]] = {}
+        self._train = self._program()
         self._memory = _Memory(self._parameters, self._features)
-        self._settings: tuple[float, ...] = ()
+        self._parts = Parts(model, optimizer)
+        self._memory.set_rows(self._parts.rows)
+        self._given_settings: tuple[float, ...] = ()
         self._given: Any = None
 
     def __repr__(self) -> str:
@@ -81,9 +80,12 @@ class CompiledModel:
 
     def predict(self, samples: Rows) -> list[float]:
         """The model's results for many samples, as numbers."""
+        if not len(samples):
+            return []
         memory = self._memory
         rows = _rows(samples, self._features)
         self._set_data(rows, np.ones(len(rows)))
+        self._set_settings()
         kept = [(value.data, value.grad, value.has_grad) for value in self._parameters]
         state = memory.first.copy(), memory.second.copy()
         self._run(1)
@@ -104,9 +106,7 @@ class CompiledModel:
             The loss before the update.
         """
         self._give(samples, targets)
-        self._read_state(1)
-        self._run(1)
-        self._write_state(1)
+        self._take_steps(1)
         return float(self._memory.losses[0])
 
     def train(self, samples: Rows, targets: Numbers, steps: int) -> list[float]:
@@ -117,7 +117,8 @@ class CompiledModel:
 
         Raises:
             ShapeError: rows of another length, or not one target for each.
-            StateError: values or activations of the model were replaced since it was compiled.
+            StateError: parts of the model, or parameters of the optimiser, were replaced since it
+                was compiled.
             TypeError: samples or targets are no numbers.
             ValueError: steps is negative.
         """
@@ -125,32 +126,53 @@ class CompiledModel:
             raise ValueError(f"compiled train: expected steps >= 0, received {steps!r}")
         self._give(samples, targets)
         self._memory.make_room(steps)
-        self._read_state(steps)
-        self._run(steps)
-        self._write_state(steps)
+        if steps:
+            self._take_steps(steps)
         losses: list[float] = self._memory.losses[:steps].tolist()
         return losses
+
+    def _take_steps(self, steps: int) -> None:
+        self._set_settings()
+        has_state = self._kind in _WITH_STATE
+        if has_state:
+            self._read_state(steps)
+        self._run(steps)
+        if has_state:
+            self._write_state(steps)
 
     def _run(self, steps: int) -> None:
         """Read the parameters, run, write parameters and gradients."""
         memory = self._memory
-        self._check_model()
         memory.table[Table.STEPS] = steps
-        self._set_settings()
-        if self._train(memory.address):
-            for value in self._parameters:
-                value.data = float(value.data)
-            self._train(memory.address)
+        while status := self._train(memory.address):
+            if status == Status.CHANGED:
+                self._look_again()
+            else:
+                numbers = [_float(value.data) for value in self._parameters]
+                for value, number in zip(self._parameters, numbers, strict=True):
+                    value.data = number
 
-    def _check_model(self) -> None:
+    def _look_again(self) -> None:
         """Refuse a model that is no longer the one that was compiled."""
-        # equal lists are those with the same objects; one that was replaced by an equal number
-        # differs after the next step, which changes the number that the program knows
-        if [*map(_PARTS, self._neurons)] != self._parts:
+        parts = Parts(self.model, self.optimizer)
+        if parts.meaning != self._parts.meaning:
             raise StateError(
-                "compiled model: values or activations of the model were replaced since it was "
-                "compiled; compile it again, or change numbers with value.data = ..."
+                "compiled model: values, activations, neurons or layers of the model, or "
+                "parameters of the optimiser, were replaced since it was compiled; compile it "
+                "again, or change numbers with value.data = ..."
             )
+        self._parts = parts
+        self._memory.set_rows(parts.rows)
+
+    def _program(self) -> Callable[[int], int]:
+        """The native function for this kind of optimiser."""
+        if self._kind not in self._programs:
+            text = write_step(self._sample, self._kind)
+            objects = [cached_object(text), cached_object(write_access())]
+            library = binding.link(objects, python_symbols())
+            program = calls.builtin(library.address(ENTRY), keep=[library])
+            self._programs[self._kind] = program
+        return self._programs[self._kind]
 
     # --- data -----------------------------------------------------------------------------
 
@@ -166,7 +188,7 @@ class CompiledModel:
         if wanted.ndim != 1:
             raise ShapeError(f"compiled step: expected a row of targets, received {wanted.shape}")
         if self._loss is scalar.loss.hinge and not np.isin(wanted, (-1.0, 1.0)).all():
-            raise ValueError("hinge: targets must be -1 or 1; turn 0 and 1 into 2 * target - 1")
+            scalar.loss.check_classes(targets)
         return wanted
 
     def _set_data(self, rows: np.ndarray, targets: np.ndarray) -> None:
@@ -181,34 +203,30 @@ class CompiledModel:
     # --- optimiser ------------------------------------------------------------------------
 
     def _set_settings(self) -> None:
-        settings = self._current_settings()
-        if settings != self._settings:
-            self._memory.settings[: len(settings)] = settings
-            self._settings = settings
-
-    def _current_settings(self) -> tuple[float, ...]:
-        """Numbers in the order of `Setting`."""
-        count, optimizer = self._memory.count, self.optimizer
+        """Fit the program to the optimiser as it is now."""
+        optimizer = self.optimizer
+        given: tuple[float, ...] = (self._memory.count,)
         if isinstance(optimizer, Adam):
-            (beta1, beta2), rate = optimizer.betas, optimizer.learning_rate
-            return (
-                *(count, rate, 0.0, beta1, 1.0 - beta1, beta2, 1.0 - beta2),
-                optimizer.epsilon,
-            )
-        if isinstance(optimizer, scalar.SGD):
-            return count, optimizer.learning_rate, optimizer.momentum
-        return (count,)
+            given += (optimizer.learning_rate, *optimizer.betas, optimizer.epsilon)
+        elif isinstance(optimizer, scalar.SGD):
+            given += (optimizer.learning_rate, optimizer.momentum)
+        if given != self._given_settings:
+            self._kind = _kind_of(optimizer)
+            self._train = self._program()
+            settings = _adam_settings(*map(float, given)) if self._kind == "adam" else given
+            self._memory.settings[: len(settings)] = settings
+            self._given_settings = given
 
     def _read_state(self, steps: int) -> None:
         optimizer, memory, count = self.optimizer, self._memory, len(self._parameters)
         if isinstance(optimizer, Adam):
             memory.first[:count] = optimizer._means
             memory.second[:count] = optimizer._squares
-            beta1, beta2 = optimizer.betas
+            beta1, beta2 = map(float, optimizer.betas)
             for row in range(steps):
                 number = optimizer._step_count + 1 + row
                 memory.corrections[row] = 1.0 - beta1**number, 1.0 - beta2**number
-        elif self._kind == "momentum" and isinstance(optimizer, scalar.SGD):
+        elif isinstance(optimizer, scalar.SGD):
             memory.first[:count] = optimizer._velocities
 
     def _write_state(self, steps: int) -> None:
@@ -217,17 +235,8 @@ class CompiledModel:
             optimizer._step_count += steps
             optimizer._means = memory.first[:count].tolist()
             optimizer._squares = memory.second[:count].tolist()
-        elif self._kind == "momentum" and isinstance(optimizer, scalar.SGD):
+        elif isinstance(optimizer, scalar.SGD):
             optimizer._velocities = memory.first[:count].tolist()
-
-
-_PARTS: Final = operator.attrgetter("weights", "bias", "activation")
-
-
-def _neurons(model: Module) -> list[Neuron]:
-    if isinstance(model, Neuron):
-        return [model]
-    return [neuron for layer in model.layers for neuron in layer.neurons]  # type: ignore[attr-defined]
 
 
 class _Memory:
@@ -250,6 +259,10 @@ class _Memory:
         self.settings = self._own(Table.SETTINGS, Setting.SIZE)
         self.losses = self.corrections = self.predictions = np.zeros(0)
         self._data: list[np.ndarray] = []
+
+    def set_rows(self, rows: np.ndarray) -> None:
+        """What is known of attributes; the caller keeps the array."""
+        self.table[Table.ROWS], self.table[Table.ROW_COUNT] = rows.ctypes.data, len(rows)
 
     def _own(self, word: Table, *shape: int) -> np.ndarray:
         array = np.zeros(shape)
@@ -306,6 +319,21 @@ def _numbers(what: str, given: Rows | Numbers) -> np.ndarray:
     return array.astype(np.float64)
 
 
+def _float(number: object) -> float:
+    """What somebody set as the number of a parameter.
+
+    Raises:
+        TypeError: it is no Python number. With those of NumPy the model would not compute in
+            float64.
+    """
+    if not isinstance(number, float | int):
+        raise TypeError(
+            f"compiled model: expected a float as data of a parameter, received a "
+            f"{type(number).__name__}; write value.data = float(...)"
+        )
+    return float(number)
+
+
 def _rows(samples: Rows, features: int) -> np.ndarray:
     rows = _numbers("samples", samples)
     if rows.ndim != 2 or rows.shape[1] != features:
@@ -327,6 +355,13 @@ def _kind_of(optimizer: Optimizer | None) -> str:
     if isinstance(optimizer, scalar.SGD) and optimizer.momentum != 0.0:
         return "momentum"
     return _KINDS[type(optimizer)]
+
+
+def _adam_settings(
+    count: float, rate: float, beta1: float, beta2: float, epsilon: float
+) -> tuple[float, ...]:
+    """Numbers in the order of `Setting`."""
+    return count, rate, 0.0, beta1, 1.0 - beta1, beta2, 1.0 - beta2, epsilon
 
 
 def _check_parameters(optimizer: Optimizer, parameters: Sequence[Value]) -> None:

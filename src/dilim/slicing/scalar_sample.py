@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from dilim import scalar
 from dilim.errors import UnsupportedError
 from dilim.scalar.naming import CONSTANT
-from dilim.scalar.network import MLP, Module, Neuron
+from dilim.scalar.network import MLP, Layer, Module, Neuron
 from dilim.scalar.value import Value
 
 Loss = Callable[..., Value]
@@ -47,12 +47,7 @@ def trace_sample(model: Module, loss: Loss) -> Sample:
         UnsupportedError: another model than Neuron or MLP with one output, or an unknown loss:
             Python code that looks at numbers could take another way for another sample.
     """
-    known = {Neuron: Neuron.forward, MLP: MLP.forward}
-    if type(model) not in known:
-        raise UnsupportedError(
-            f"compile: expected a scalar Neuron or MLP, received {type(model).__name__}; train it "
-            "uncompiled"
-        )
+    layers_of(model)
     if loss not in LOSSES:
         raise UnsupportedError(
             f"compile: expected loss=dilim.scalar.loss.mse or hinge, received {loss!r}"
@@ -68,6 +63,34 @@ def trace_sample(model: Module, loss: Loss) -> Sample:
     term = loss([prediction], [target]).inputs[0]  # the mean over one sample: term / 1
     parameters = tuple(model.parameters())
     return Sample(parameters, tuple(inputs), target, prediction, term, tuple(term.graph()))
+
+
+def layers_of(model: Module) -> list[list[Neuron]]:
+    """The neurons of a model.
+
+    Raises:
+        UnsupportedError: the model, or a part of it, is of another class.
+    """
+    if type(model) is Neuron:
+        return [[model]]
+    if type(model) is not MLP:
+        raise UnsupportedError(
+            f"compile: expected a scalar Neuron or MLP, received {type(model).__name__}; train it "
+            "uncompiled"
+        )
+    for layer in model.layers:
+        _check_part(layer, Layer)
+        for neuron in layer.neurons:
+            _check_part(neuron, Neuron)
+    return [layer.neurons for layer in model.layers]
+
+
+def _check_part(part: object, kind: type) -> None:
+    if type(part) is not kind:
+        raise UnsupportedError(
+            f"compile: expected an MLP made of Layer and Neuron, received one with "
+            f"{type(part).__name__}; train it uncompiled"
+        )
 
 
 def is_constant(value: Value) -> bool:
