@@ -152,6 +152,21 @@ def test_transcendental_activations_differ_in_last_places_only(activation):
         assert math.isclose(compiled.step(samples, targets), want, rel_tol=1e-12)
 
 
+@pytest.mark.parametrize("activation", ["tanh", "sigmoid"])
+def test_transcendental_activations_are_near_those_of_python(activation):
+    neuron = scalar.Neuron(1, activation)
+    neuron.weights[0].data, neuron.bias.data = 1.0, 0.0
+    generator = random.Random(0)
+    edges = [0.0, 5e-324, 1e-300, 22.0, 36.8, 709.9, 745.2, 1e308, math.inf]
+    samples = [generator.gauss(0.0, width) for width in (1.0, 30.0) for _ in range(3000)]
+    samples += [sign * edge for edge in edges for sign in (1.0, -1.0)]
+    got = dilim.compile(neuron).predict([[sample] for sample in samples])
+    for sample, number in zip(samples, got, strict=True):
+        want = neuron([sample]).data
+        assert abs(number - want) <= 4 * math.ulp(want), sample
+    assert math.isnan(dilim.compile(neuron)([math.nan]))
+
+
 def test_many_steps_in_one_call_are_the_same_steps():
     loss = scalar.loss.mse
     samples, targets = [[0.5, -1.0], [2.0, 0.25], [1.0, 1.0]], [1.0, -1.0, 0.5]

@@ -30,8 +30,8 @@ class CompiledModel:
 
     The parameters stay in the model: they are read before and written after each call, so that the
     model, the optimiser and `backward()` can be used in between as ever. ``+ - * /``, square root
-    and relu have the bits of the interpreted model; ``tanh`` and ``sigmoid`` differ by at most two
-    units in the last place.
+    and relu have the bits of the interpreted model; ``tanh`` and ``sigmoid`` are within two units
+    in the last place of the exact value, and so within a few of Python's.
 
     Args:
         model: a `Neuron`, or an `MLP` with one output.
