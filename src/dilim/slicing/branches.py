@@ -9,7 +9,7 @@ if somebody looks at it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from dilim.ir.types import type_of
@@ -17,9 +17,10 @@ from dilim.slicing import numbers
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.numbers import Number
 from dilim.slicing.sides import (
+    Made,
     Side,
-    common,
     drop,
+    held_after,
     is_alike,
     release_again,
     renewed,
@@ -91,7 +92,6 @@ def branch(
 
 _LEAF = "a tensor that requires a gradient is made on one path"
 _STALE = object()  # what the host sees of an attribute after branches that differ
-Made = Callable[[Sequence[Tensor]], Any]
 
 
 class _Join:
@@ -104,13 +104,9 @@ class _Join:
         self.sides = (a, b)
         self.columns: list[tuple[Tensor, Tensor]] = []
 
-    def within(self, side: int) -> AbstractContextManager[None]:
-        """A context in which nodes go to the end of a side."""
-        return self._entered(side)
-
     @contextmanager
-    def _entered(self, side: int) -> Iterator[None]:
-        """The region of a side again, with what it wrote into memory."""
+    def within(self, side: int) -> Iterator[None]:
+        """A context in which nodes go to the end of a side, with what it wrote into memory."""
         before = {cell: (cell.value, cell.frame) for cell in self.sides[side].written}
         with entered_again(self.trace, self.sides[side].frame):
             for cell, value in self.sides[side].written.items():
@@ -139,7 +135,17 @@ class _Join:
         grads = {key: self._grad(key) for key, leaf in leaves if self._is_outer(leaf)}
         fresh = {key: self._container(key) for key in a.state.contents if key in b.state.contents}
         cells = {cell: self._cell(cell) for cell in {**a.written, **b.written}}
-        results = join(self.trace, test.tensor, [a.frame, b.frame], self._sides_of_columns(), since)
+        held = {
+            key: held_after(key, self.sides, slicer.objects, self._flag)
+            for key in {**a.state.held, **b.state.held}
+        }
+        results = join(
+            self.trace,
+            test.tensor,
+            [a.frame, b.frame],
+            [*map(list, zip(*self.columns, strict=True))] or [[], []],
+            since,
+        )
         joined = slicer.save()
         joined.envs = [
             {name: value for name, make in env.items() if (value := make(results)) is not UNBOUND}
@@ -151,7 +157,7 @@ class _Join:
         joined.dead = a.dead and b.dead
         joined.cleared = a.state.cleared & b.state.cleared
         joined.uncounted = a.state.uncounted | b.state.uncounted
-        joined.held = common(a.state.held, b.state.held)
+        joined.held = {key: x for key, make in held.items() if (x := make(results)) is not None}
         joined.seen = {
             key: value if a.state.seen.get(key, UNBOUND) is value else _STALE
             for key, value in {**a.state.seen, **b.state.seen}.items()
@@ -163,9 +169,6 @@ class _Join:
         slicer.restore(joined)
         for cell, make in cells.items():
             self.trace.assign(cell, self.trace.value(make(results)._data))
-
-    def _sides_of_columns(self) -> list[list[Tensor]]:
-        return [[pair[side] for pair in self.columns] for side in (0, 1)]
 
     # --- parts ----------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dilim.slicing import bundles, numbers, program
 from dilim.slicing.branches import LoopSignal
 from dilim.slicing.errors import Restart, Unsliceable
+from dilim.slicing.host import Held
 from dilim.slicing.interpreter import RESULT
 from dilim.slicing.numbers import Number
 from dilim.slicing.tracing import is_used_up, without_used_tape
@@ -24,7 +25,8 @@ GO: Final = "%go"
 STALE: Final = object()
 """What the host sees of an attribute that a turn writes there."""
 Place = tuple[str, Any]
-"""What a loop carries: ("name", (depth, name)), ("heap", key), ("grad", key) or ("cell", cell)."""
+"""What a loop carries: ("name", (depth, name)), ("heap", key), ("grad", key), ("cell", cell) or
+("held", key): whether the host has the object for some memory."""
 
 
 class Again(LoopSignal):
@@ -56,6 +58,9 @@ class Carried:
         shown: attributes whose value on the host is not that of the graph at a turn's beginning.
         alias: places that are one tensor: each with the first of them.
         uncounted: memory that a turn has written without counting the write.
+        given: places whose tensor at the end of a turn the host may have -> the number of its
+            object there, None where that depends on the path.
+        moved: those of them whose object is given again in the next turn.
     """
 
     slicer: Slicer
@@ -70,6 +75,8 @@ class Carried:
     shown: set[Any] = field(default_factory=set)
     alias: dict[Place, Place] = field(default_factory=dict)
     uncounted: set[Any] = field(default_factory=set)
+    given: dict[Place, int | None] = field(default_factory=dict)
+    moved: set[Place] = field(default_factory=set)
 
     def start_of(self, place: Place) -> Any:
         """What a place holds before the loop; for one that is unbound, what zeros stand for it."""
@@ -88,7 +95,14 @@ class Carried:
             return slicer.original(key) if value is UNBOUND else value
         if kind == "grad":
             return slicer.leaves[key].grad
+        if kind == "held":
+            return self._flag(key)
         return slicer.trace.symbol(slicer.trace.contents(key))
+
+    def _flag(self, key: Any) -> Any:
+        """Whether the host has the object for some memory or view."""
+        known = self.slicer.objects.held.get(key)
+        return known is not None and known.flag
 
     def put(
         self, place: Place, value: Any, *, after: bool = False, sure: bool = True, limit: Any = None
@@ -104,6 +118,10 @@ class Carried:
             slicer.heap[key] = value
         elif kind == "grad":
             slicer.leaves[key].grad = value
+        elif kind == "held":
+            is_old = key.__class__ is tuple or ("cell", key) in self.places
+            seen = None if is_old else slicer.trace.contents(key)
+            slicer.objects.held[key] = Held(slicer.objects.number_of(key), seen, value)
         else:
             content = slicer.trace.value(value._data)
             slicer.trace.assign(key, content)
@@ -118,6 +136,8 @@ class Carried:
             return slicer.heap[key]
         if kind == "grad":
             return slicer.leaves[key].grad
+        if kind == "held":
+            return self._flag(key)
         return slicer.trace.symbol(slicer.trace.contents(key))
 
     def turned(self, limit: Any) -> Number:
@@ -177,6 +197,31 @@ class Carried:
             self.places.update(dict.fromkeys(more))
             raise Again
 
+    def find_given(self, heads: dict[Place, Any]) -> None:
+        """Find places whose tensor the host has at the end of a turn.
+
+        Args:
+            heads: what the places held at the beginning of the turn.
+
+        Raises:
+            Again: the object at the beginning is that of the turn before.
+            Unsliceable: the next turn writes into it, which the host would have to see.
+        """
+        slicer = self.slicer
+        for place, head in heads.items():
+            value = self.now(place) if place[0] in ("name", "heap") else None
+            if not (isinstance(value, Tensor) and slicer.objects.may_be_given(value)):
+                continue
+            if slicer.trace.owns(head) and head._data.cell.is_written:
+                raise Unsliceable("a tensor that the host has is written in a later turn of a loop")
+            number = self.given[place] = slicer.objects.number_of_given(value)
+            if number is None or not slicer.objects.may_be_given(head):
+                continue
+            if place not in self.moved:
+                self.moved.add(place)
+                raise Again
+            slicer.move_object(number, slicer.objects.number_of(head._data.cell))
+
     def _changed_names(self, head: State, known: set[Place]) -> list[Place]:
         """Names that have another value at the end of a turn, and are not carried."""
         slicer = self.slicer
@@ -228,6 +273,12 @@ class Carried:
         for cell in slicer.trace.outer_writes[-1]:
             if ("cell", cell) not in known:
                 more.append(("cell", cell))
+        for key, held in slicer.objects.held.items():
+            before = head.held.get(key)
+            if ("held", key) in known or not held.is_kept or _is_node(key):
+                continue
+            if (before is None or before.flag is not held.flag) and slicer.objects.is_outer(key):
+                more.append(("held", key))
         return more
 
     def _aliases(self, places: list[Place]) -> dict[Place, Place]:
@@ -271,3 +322,7 @@ class Carried:
                 env[name] = Host(value.kind) if before is UNBOUND else Host()
             else:
                 env[name] = Conflict(f"{name} is bound in a loop")
+
+
+def _is_node(key: Any) -> bool:
+    return key.__class__ is tuple and key[0] == "node"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import BuiltinMethodType, MethodType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost, Unsliceable
@@ -73,22 +73,39 @@ class Action:
         return f"v[{number}]"
 
 
+class Held(NamedTuple):
+    """What the host has of the graph.
+
+    Attributes:
+        number: of the object there.
+        seen: for a tensor over whole memory, the contents that it shows; None where they are old.
+        flag: whether it is there: True, or a bool of the graph.
+        is_kept: whether the host may have it still, so that it has to be the same object again.
+    """
+
+    number: int
+    seen: Any = None
+    flag: Any = True
+    is_kept: bool = True
+
+
 class Objects:
     """Which objects of the host stand for which memory of the graph.
 
     Attributes:
-        held: memory -> the number of the host's tensor over it, and the contents that it shows.
+        held: memory, or a view of some -> what the host has of it.
         indexed: memory that stands for a view at a position of the program -> tensor and index.
     """
 
     def __init__(self, trace: SlicerTrace, entry: Entry) -> None:
         self.trace = trace
         self.entry = entry
-        self.held: dict[Any, tuple[int, Any]] = {}
+        self.held: dict[Any, Held] = {}
+        self._numbers: dict[Any, int] = {}
         self.indexed: dict[Cell, tuple[Tensor, Any]] = {}
         self._makers: dict[Cell, Tensor] = {}
         self._kept: list[Any] = []
-        self.count = 0
+        self._viewed: dict[Any, Cell] = {}
 
     def has(self, x: Tensor) -> bool:
         """Whether the host has the object of a tensor that the region makes."""
@@ -96,10 +113,49 @@ class Objects:
             x._data.cell in self.held and self._makers.get(x._data.cell) is x
         )
 
-    def fresh(self) -> int:
-        """A new number of an object."""
-        self.count += 1
-        return self.count - 1
+    def may_be_given(self, x: Tensor) -> bool:
+        """Whether the host may have the object of a tensor, and keep it."""
+        if not self.trace.owns(x):
+            return True
+        known = self.joined.get(id(x))
+        if known is not None and any(y is not None and self.may_be_given(y) for y in known[1:]):
+            return True
+        held = [self.held.get(key) for key in (("view", id(x)), x._data.cell)]
+        return any(each is not None and each.is_kept for each in held)
+
+    def number_of_given(self, x: Tensor) -> int | None:
+        """The number of the object that the host has of a tensor, if it has it for sure."""
+        known = self.held.get(x._data.cell) if self.trace.owns(x) else None
+        is_sure = known is not None and known.flag is True and self._makers.get(x._data.cell) is x
+        return known.number if known is not None and is_sure else None
+
+    def hold(self, x: Tensor, number: int | None = None) -> None:
+        """Take note that the host has the object of a tensor.
+
+        Args:
+            x: the tensor.
+            number: of the object; by default its own.
+        """
+        cell = x._data.cell
+        self._makers.setdefault(cell, x)
+        self._numbers.setdefault(cell, len(self._numbers) if number is None else number)
+        self.held[cell] = Held(self._numbers[cell], self.trace.contents(cell))
+
+    def number_of(self, key: Any) -> int:
+        """The number of the object for some memory or view, the same on all paths."""
+        return self._numbers.setdefault(key, len(self._numbers))
+
+    def is_outer(self, key: Any) -> bool:
+        """Whether memory, or that of a view, was there before the branch or loop being built."""
+        return self.trace.is_outer(self._cell(key))
+
+    def is_known(self, key: Any) -> bool:
+        """Whether memory, or that of a view, is there after the branch that was built."""
+        cell = self._cell(key)
+        return cell.variable is not None or cell.frame.is_active
+
+    def _cell(self, key: Any) -> Cell:
+        return self._viewed[key] if key.__class__ is tuple else key
 
     def expression(self, value: Any, action: Action) -> str:
         """Python code for the object that stands for a value on the host.
@@ -205,14 +261,19 @@ class Objects:
                 return self._contents(handle.cell, x, action)
         key = ("view", id(x))
         known = self.held.get(key)
-        if known is not None:
-            return f"R.views[{known[0]}]"
-        number = self.fresh()
+        if known is not None and known.flag is True:
+            self.held[key] = known._replace(is_kept=known.is_kept or not self.lenient)
+            return f"R.views[{known.number}]"
+        number = self.number_of(key)
+        self._viewed[key] = handle.cell
         self._kept.append(x)
         base = self._base(handle, action)
         steps = self.entry.constant(_steps(handle))
-        action.prelude.append(f"R.view({number}, {base}, {steps})")
-        self.held[key] = number, None
+        line = f"R.view({number}, {base}, {steps})"
+        if known is not None:
+            line = f"if not {action.send(known.flag.tensor)}: {line}"
+        action.prelude.append(line)
+        self.held[key] = Held(number, is_kept=not self.lenient)
         return f"R.views[{number}]"
 
     def _base(self, handle: Handle, action: Action) -> str:
@@ -229,13 +290,19 @@ class Objects:
             owner, index = self.indexed[cell]
             return f"{self._tensor(owner, action)}[{self._index(index, action)}]"
         now = self.trace.contents(cell)
+        number = self.number_of(cell)
         known = self.held.get(cell)
-        if known is not None and known[1] is now:
-            return f"O[{known[0]}]"
-        number = self.fresh() if known is None else known[0]
-        self.held[cell] = number, now
-        how = "tensor" if known is None else "refresh"
-        action.prelude.append(f"R.{how}({number}, {action.send(x)})")
+        is_kept = not self.lenient or (known is not None and known.is_kept)
+        self.held[cell] = Held(number, now, is_kept=is_kept)
+        if known is None:
+            action.prelude.append(f"R.tensor({number}, {action.send(x)})")
+        elif known.flag is not True:
+            line = f"R.tensor({number}, {action.send(x)})"
+            action.prelude.append(f"if not {action.send(known.flag.tensor)}: {line}")
+            if known.seen is not now:
+                action.prelude.append(f"else: R.refresh({number}, {action.send(x)})")
+        elif known.seen is not now:
+            action.prelude.append(f"R.refresh({number}, {action.send(x)})")
         return f"O[{number}]"
 
     def _index(self, index: Any, action: Action) -> str:
@@ -249,14 +316,18 @@ class Objects:
     def refresh(self, action: Action) -> list[str]:
         """Code that brings tensors of the host up to date with what the graph wrote into them."""
         lines: list[str] = []
-        for cell, (number, seen) in list(self.held.items()):
+        for cell, known in list(self.held.items()):
             if not isinstance(cell, Cell) or not cell.frame.is_active:
                 continue
             now = self.trace.contents(cell)
-            if seen is not now:
-                whole = self.trace.tensor(Handle(cell, now.shape, now.dtype))
-                lines.append(f"R.refresh({number}, {action.send(whole)})")
-                self.held[cell] = number, now
+            if known.seen is now:
+                continue
+            whole = self.trace.tensor(Handle(cell, now.shape, now.dtype))
+            line = f"R.refresh({known.number}, {action.send(whole)})"
+            if known.flag is not True:
+                line = f"if {action.send(known.flag.tensor)}: {line}"
+            lines.append(line)
+            self.held[cell] = known._replace(seen=now)
         return lines
 
 

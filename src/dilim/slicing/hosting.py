@@ -250,6 +250,13 @@ class Hosting(Interpreter):
         action.lines.append(f"F[{target.number}][{as_name!r}] = F[{source.number}][{name!r}]")
         control.send_in(self.trace, action.channel, [])
 
+    def move_object(self, number: int, to: int) -> None:
+        """Have an object of the host under another number too."""
+        action = self.action(MOVE)
+        action.lines.append(f"O[{to}] = O[{number}]")
+        action.lines.append(f"R.versions[{to}] = R.versions[{number}]")
+        control.send_in(self.trace, action.channel, [])
+
     def exit_code(self) -> Tensor:
         """How the last statement on the host was left, as a number of the graph."""
         self.flush()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dilim.ir.types import type_of
-from dilim.slicing import numbers, tapes
+from dilim.slicing import numbers
+from dilim.slicing.host import Held, Objects
 from dilim.slicing.numbers import Number
+from dilim.slicing.tapes import on_one_path
 from dilim.slicing.tracing import SlicerTrace
 from dilim.tensors.cells import Cell, Frame
 from dilim.tensors.tensor import Tensor
@@ -16,6 +18,8 @@ from dilim.tensors.tensor import Tensor
 if TYPE_CHECKING:
     from dilim.slicing.interpreter import State
 
+Made = Callable[[Sequence[Tensor]], Any]
+"""From the results of the node of a branch to a value."""
 _INNER = ("%return", "%result", "%break", "%continue", "%go", "%found", "%read")
 
 
@@ -52,17 +56,32 @@ def release_again(trace: SlicerTrace, sides: Sequence[Side]) -> None:
             trace.tear(node)
 
 
-def common(a: dict[Any, Any], b: dict[Any, Any]) -> dict[Any, Any]:
-    """What of the graph both sides know to be the host's; contents that differ are stale."""
-    found = {
-        key: (number, seen if b[key][1] is seen else None)
-        for key, (number, seen) in a.items()
-        if key in b and b[key][0] == number
-    }
-    for key in {**a, **b}:
-        if key.__class__ is tuple and key[0] == "node" and key not in found:
-            found[key] = None, tapes.numbers_of(a.get(key)) + tapes.numbers_of(b.get(key))
-    return found
+def held_after(
+    key: Any, sides: Sequence[Side], objects: Objects, flag: Callable[[Any, Any], Made]
+) -> Made:
+    """What the host has of something in the graph after a branch: from both paths, or from one.
+
+    Args:
+        key: see `Objects.held`.
+        sides: both.
+        objects: what stands for what.
+        flag: how a bool is made that is one thing on the first side, and another on the second.
+    """
+    a, b = (side.state.held.get(key) for side in sides)
+    if sides[0].dead or sides[1].dead or a is b:
+        known = a if sides[1].dead else b
+        return lambda _: known
+    if key.__class__ is tuple and key[0] == "node":
+        return lambda _: a if a == b else on_one_path(a, b)
+    found: Any = a or b
+    seen = None if a and b and a.seen is not b.seen else found.seen
+    is_kept = any(x is not None and x.is_kept for x in (a, b))
+    if a and b and a.flag is b.flag:
+        return lambda _: Held(found.number, seen, found.flag, is_kept)
+    if not is_kept or not objects.is_known(key):
+        return lambda _: None
+    make = flag(*(False if x is None else x.flag for x in (a, b)))
+    return lambda results: Held(found.number, seen, make(results))
 
 
 def renewed(old: Number, tensor: Tensor) -> Number:

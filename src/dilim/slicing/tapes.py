@@ -19,18 +19,22 @@ from dilim.autodiff.walk import reachable
 from dilim.ops.opdef import OpDef
 from dilim.slicing.entry import Entry
 from dilim.slicing.errors import Unsliceable
-from dilim.slicing.host import END, LEAVE, Action
+from dilim.slicing.host import END, LEAVE, Action, Held
 from dilim.slicing.tracing import SlicerTrace
 from dilim.tensors.tape import SPACING, Node, now
 from dilim.tensors.tensor import Tensor
 
 
-def numbers_of(known: tuple[Any, Any] | None) -> tuple[int, ...]:
+def numbers_of(known: Held | None) -> tuple[int, ...]:
     """Under which numbers the host may have a recorded operation."""
     if known is None:
         return ()
-    number, others = known
-    return others if number is None else (number,)
+    return known.seen if known.number < 0 else (known.number,)
+
+
+def on_one_path(a: Held | None, b: Held | None) -> Held:
+    """What there is of a recorded operation that the host got on one path, or twice."""
+    return Held(-1, numbers_of(a) + numbers_of(b))
 
 
 class Tapes:
@@ -81,7 +85,7 @@ class Tapes:
             known = held.get(("node", id(node)))
             if known is None:
                 missing.append((node, result))
-            elif known[0] is None:
+            elif known.number < 0:
                 raise Unsliceable("the host gets a gradient's operations on one path only")
         if not missing:
             return
@@ -98,7 +102,7 @@ class Tapes:
             action.prelude.append(
                 f"R.record({number}, {made}, {op}, ({inputs}), {params}, {place})"
             )
-            held["node", id(node)] = number, None
+            held["node", id(node)] = Held(number)
 
     def releases(self) -> list[str]:
         """Code that uses up what the graph program has used up since the host got it."""
@@ -110,7 +114,7 @@ class Tapes:
             numbers = numbers_of(known)
             if self._given[numbers[0]].inputs is not None:
                 continue
-            if known[0] is None and self._loop() is not None:
+            if known.number < 0 and self._loop() is not None:
                 raise Unsliceable("backward() in a loop, of what the host has got on one path")
             lines += [f"R.release({number})" for number in numbers]
             del held[key]

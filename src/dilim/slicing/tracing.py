@@ -82,9 +82,14 @@ class SlicerTrace(Trace):
 
     def made_inside(self, x: Tensor) -> bool:
         """Whether a tensor of the region was made in the branch or loop that is being built."""
-        cell = self.handle(x).cell
+        return not self.is_outer(self.handle(x).cell)
+
+    def is_outer(self, cell: Cell) -> bool:
+        """Whether memory was there before the branch or loop that is being built."""
+        if cell.variable is not None:
+            return True
         frame = next((w[cell][1] for w in self.outer_writes if cell in w), cell.frame)
-        return not any(frame is each for each in self.frames[:-1])
+        return any(frame is each for each in self.frames[:-1])
 
     def before_pull(self, node: Node) -> None:
         """See `Tracer.before_pull`.

@@ -132,8 +132,8 @@ class Turns(Carried):
         slicer.trace.uncounted |= self.uncounted
         stale = {p[1] for p in places if p[0] == "cell"}
         slicer.objects.held = {
-            cell: (number, None if cell in stale else seen)
-            for cell, (number, seen) in kept_held.items()
+            key: known._replace(seen=None) if key in stale else known
+            for key, known in kept_held.items()
         }
         given = iter(results)
         made: dict[Place, Any] = {}
@@ -155,6 +155,11 @@ class Turns(Carried):
                 elif other is not None:
                     value = other
             made[place] = value
+            number = self.given.get(place)
+            if number is not None and not value._requires_grad:
+                slicer.objects.hold(value, number)
+            elif place in self.given:
+                trace.frozen.add(value._data.cell)
             self.put(place, value, after=True, sure=sure, limit=limit)
         self.after_loop(after, places)
 
@@ -194,8 +199,8 @@ class Turns(Carried):
         slicer = self.slicer
         slicer.restore(start)
         slicer.objects.held = {
-            cell: (number, None if ("cell", cell) in self.places else seen)
-            for cell, (number, seen) in start.held.items()
+            key: known._replace(seen=None) if ("cell", key) in self.places else known
+            for key, known in start.held.items()
         }
         given = iter(args)
         heads = {}
@@ -206,6 +211,8 @@ class Turns(Carried):
                     later = Number(index > 0, bool)
                 other = heads.get(self.alias.get(place))  # type: ignore[arg-type]
                 slicer.join_objects(head, later, other, self.start_of(place))
+                if place in self.moved:
+                    slicer.objects.hold(head)
             self.put(place, heads[place])
         for name, kind in self.hosted.items():
             slicer.env[name] = Host(kind)
@@ -222,6 +229,7 @@ class Turns(Carried):
         self._test_again()
         slicer.flush()
         self.check(at_head, places)
+        self.find_given(heads)
         out: list[Tensor] = []
         for place, shape in zip(places, shapes, strict=True):
             self.collect(place, shape, out)
