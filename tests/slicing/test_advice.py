@@ -1,13 +1,17 @@
 """What a compiled function tells unasked."""
 
 import contextlib
+import io
+import random
+import time
 import warnings
 
 import pytest
 
 import dilim
 from dilim.errors import PerformanceWarning
-from dilim.slicing import advice
+from dilim.slicing import advice, meters
+from dilim.slicing.region import Region
 
 
 def compiled(f, **options):
@@ -138,3 +142,183 @@ def abs_of_sum(x):
 def test_only_functions_are_taken():
     with pytest.raises(dilim.errors.UnsupportedError, match="expected a function"):
         dilim.compile(print)
+
+
+# --- transfers in loops ---------------------------------------------------------------------
+
+
+class Meter:
+    """What only the host can use."""
+
+    def __init__(self):
+        self.seen = []
+
+    def add(self, value):
+        self.seen += [value]
+        exec("0")
+        return 0.5
+
+    def __len__(self):
+        return len(self.seen)
+
+
+METER = Meter()
+RATES = [0.5] * 1000
+WEIGHTS = {"a": 0.5}
+
+
+def appended(x, n):
+    found = []
+    for _ in range(n):
+        x = x * 0.5
+        found.append(float(x.sum()))
+    return found
+
+
+def appended_now_and_then(x, n):
+    found = []
+    for i in range(n):
+        x = x * 0.5
+        if i % 100 == 0:
+            found.append(x.sum().item())
+    return found
+
+
+def indexed(x, n):
+    for i in range(n):
+        x = x * RATES[i]
+    return x
+
+
+def listed(x, n):
+    for _ in range(n):
+        x = x * 0.5
+        row = x.tolist()
+        x = x + row[0]
+    return x
+
+
+def printed(x, n):
+    for i in range(n):
+        x = x * 0.5
+        total = x.sum().item()
+        text = f"{i} {total:.3f}"
+        print(text, total)
+    return x
+
+
+def called(x, n):
+    for _ in range(n):
+        x = x * METER.add(float(x.sum()))
+    return x
+
+
+def chosen(x, n):
+    for _ in range(n):
+        number = random.random()
+        if number < 0.5:
+            x = x * 0.5
+    return x
+
+
+IMPLICIT = {
+    appended: ("float(x.sum()) is sent to the host in each turn", 4),
+    indexed: ("i is sent to the host in each turn", 2),
+    listed: ("x is sent to the host in each turn", 3),
+}
+EXPLICIT = (printed, called, chosen)
+
+
+def quietly(f, *arguments):
+    with contextlib.redirect_stdout(io.StringIO()):
+        return f(*arguments)
+
+
+@pytest.mark.parametrize("f", IMPLICIT)
+def test_a_transfer_that_nobody_asked_for_is_told_of_once(f, monkeypatch):
+    monkeypatch.setattr(meters, "TRANSFER", 1.0)  # so that no time decides
+    g = compiled(f)
+    assert told(lambda: [g(dilim.ones(2), 20) for _ in range(4)]) == []
+    [(message, line)] = told(lambda: [g(dilim.ones(2), 400) for _ in range(3)])
+    text, row = IMPLICIT[f]
+    assert message.startswith(f"{f.__name__}: {text} of a loop, 400 times in this call")
+    assert line == f.__code__.co_firstlineno + row
+
+
+@pytest.mark.parametrize("f", EXPLICIT)
+def test_what_was_asked_for_is_not_told_of(f, monkeypatch):
+    monkeypatch.setattr(meters, "TRANSFER", 1.0)
+    g = compiled(f)
+    assert told(lambda: [quietly(g, dilim.ones(2), 400) for _ in range(4)]) == []
+    assert g.statistics.fallbacks == []
+
+
+def test_a_transfer_that_costs_little_is_not_told_of(monkeypatch):
+    monkeypatch.setattr(meters, "TRANSFER", 0.0)
+    g = compiled(appended)
+    assert told(lambda: [g(dilim.ones(2), 400) for _ in range(3)]) == []
+
+
+@pytest.mark.parametrize("f", IMPLICIT)
+def test_strict_refuses_a_transfer_in_each_turn(f):
+    g = compiled(f, strict=True)
+    text, row = IMPLICIT[f]
+    line = f.__code__.co_firstlineno + row
+    with pytest.raises(dilim.errors.UnsupportedError) as caught:
+        # the first calls may show types that are not known before
+        [g(dilim.ones(2), 20) for _ in range(3)]
+    assert str(caught.value).startswith(f"compile: {text} of a loop of {f.__name__} (")
+    assert f"test_advice.py:{line}): " in str(caught.value)
+
+
+@pytest.mark.parametrize("f", [*EXPLICIT, appended_now_and_then])
+def test_strict_allows_what_was_asked_for(f):
+    g = compiled(f, strict=True)
+    for _ in range(4):
+        quietly(g, dilim.ones(2), 20)
+    assert g.statistics.native_calls == 4
+
+
+# --- plain Python where it is quicker --------------------------------------------------------
+
+
+def doubled(x):
+    return x * 2.0
+
+
+def slow(seconds, function):
+    def slower(*arguments):
+        time.sleep(seconds)
+        return function(*arguments)
+
+    return slower
+
+
+def test_plain_python_is_kept_where_it_is_quicker(monkeypatch):
+    monkeypatch.setattr(Region, "run", slow(0.005, Region.run))
+    g = compiled(doubled, compile_after=1e-9)
+    for _ in range(60):
+        assert g(dilim.ones(2)).tolist() == [2.0, 2.0]
+    assert 3 <= g.statistics.native_calls <= 20
+    assert "as it stands, 5" in str(g.explain())
+    assert "ms as two programs" in str(g.explain())
+    ran = g.statistics.native_calls
+    assert g(dilim.ones(3)).tolist() == [2.0, 2.0, 2.0]  # of its own kind, and tried anew
+    assert g.statistics.native_calls == ran + 1
+
+
+def test_two_programs_are_kept_where_they_are_quicker(monkeypatch):
+    monkeypatch.setattr("dilim.slicing.sliced.called", slow(0.05, lambda f, values: f(*values)))
+    g = compiled(doubled, compile_after=1e-9)
+    for _ in range(60):
+        assert g(dilim.ones(2)).tolist() == [2.0, 2.0]
+    assert g.statistics.calls - g.statistics.native_calls <= 5
+    assert "Plain Python" not in str(g.explain())
+
+
+def test_whoever_wants_it_at_once_has_it_however_slow(monkeypatch):
+    monkeypatch.setattr(Region, "run", slow(0.001, Region.run))
+    g = compiled(doubled)
+    for _ in range(40):
+        g(dilim.ones(2))
+    assert g.statistics.native_calls == 40

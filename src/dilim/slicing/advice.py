@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from dilim.errors import PerformanceWarning
 from dilim.slicing.changes import changes_in_words
+from dilim.slicing.implicit import cure, in_words
 from dilim.slicing.wording import short_path
 
 if TYPE_CHECKING:
+    from dilim.slicing.findings import Point
     from dilim.slicing.region import Region
 
 SAY_AFTER: Final = 1.0
@@ -50,6 +52,17 @@ class Adviser:
         because = f", because {change}" if change else ""
         self._warn(
             outcome, f"{len(programs)} programs were made for {what}{because}. {outcome}", line
+        )
+
+    def transfer(self, point: Point, count: int) -> None:
+        """Something is handed over in each turn of a loop, which costs more than the work."""
+        file, line = point.line
+        self._warn(
+            "transfer",
+            f"{in_words(point)} in each turn of a loop, {count:,} times in this call, which takes "
+            f"longer than the work: {cure(point)}",
+            line,
+            file,
         )
 
     def took(self, seconds: float) -> None:

@@ -62,19 +62,29 @@ def compile(function: Any = None, /, **options: Any) -> Any:
         function: what to compile; or a `Neuron` or `MLP` of `dilim.scalar`, with ``loss`` and
             ``optimizer`` as only options (see `CompiledModel`).
         **options: those that follow, by keyword.
-        strict: raise an UnsupportedError where the function, or a loop of it, cannot be sliced.
+        strict: raise an UnsupportedError where the function, or a loop of it, cannot be sliced, and
+            where each turn of a loop would hand something over that nobody asked for
+            (``losses.append(loss.item())``, ``rates[i]``). A ``print`` or a call of a function that
+            only the host can run asks for its values. What a call has to show first is refused at
+            the next one.
         trace: print what the two programs do, step by step.
         numerics: "strict": the bits of eager execution. "fast": sums and products may be rounded
             differently where that is quicker.
         backend: "llvm" for machine code, "reference" for NumPy.
         compile_after: seconds of plain run time after which the function is compiled; 0 for at
-            once; None for about as long as compiling takes.
+            once; None for about as long as compiling takes. Except with 0, plain Python is kept
+            where some calls of each kind show that it is quicker.
 
     Returns:
         A callable like the function; see `Sliced`.
 
     Raises:
         UnsupportedError: neither a function, a method, nor a scalar model.
+
+    Warns:
+        PerformanceWarning: many programs are made, for arguments that differ in what is named; or
+            each turn of a long loop hands over something, which takes longer than the work. Each
+            is told once, with the line.
 
     Example:
         >>> import dilim

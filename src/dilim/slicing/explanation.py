@@ -156,9 +156,15 @@ class Explanation:
     def _plain(self) -> list[str]:
         lines = self._with_places(self.fallbacks)
         left = Counter(reason for findings in self._found for reason in findings.region.left)
-        return lines + [
-            f"the rest of a run, {_times(count)}: {reason}" for reason, count in left.items()
-        ]
+        lines += [f"the rest of a run, {_times(count)}: {reason}" for reason, count in left.items()]
+        for findings in self._found:
+            trial = findings.region.trial
+            if trial is not None and trial.is_lost:
+                lines.append(
+                    f"calls for these arguments: {seconds_in_words(trial.plain)} as it stands, "
+                    f"{seconds_in_words(trial.native)} as two programs"
+                )
+        return lines
 
     def _counts(self) -> list[str]:
         numbers = self._statistics
@@ -237,6 +243,14 @@ def _types(types: Sequence[str]) -> str:
     if len(types) > _MOST_TYPES:
         return f"{', '.join(types[: _MOST_TYPES - 1])} and {len(types) - _MOST_TYPES + 1} more"
     return ", ".join(types)
+
+
+def seconds_in_words(seconds: float) -> str:
+    """A time, in the unit that fits."""
+    for size, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
 
 
 def _count(number: int, word: str) -> str:

@@ -51,7 +51,7 @@ def explanation_of(
 
 def _subject(sliced: Sliced, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> _Subject:
     if not arguments and not keywords:
-        if sliced._variants:
+        if sliced.programs:
             return _of_variants(sliced)
         loops = [regions[-1] for regions in sliced._loops.values() if regions]
         if loops:
@@ -65,9 +65,10 @@ def _subject(sliced: Sliced, arguments: Sequence[Any], keywords: Mapping[str, An
 
 
 def _of_variants(sliced: Sliced) -> _Subject:
-    count = len(sliced._variants)
+    programs = sliced.programs
+    count = len(programs)
     remark = f"The newest of {count} programs, which differ in their arguments."
-    return _Subject(sliced._variants[-1:], [remark] if count > 1 else [])
+    return _Subject(programs[-1:], [remark] if count > 1 else [])
 
 
 def _analysed(sliced: Sliced, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> _Subject:
@@ -77,7 +78,7 @@ def _analysed(sliced: Sliced, arguments: Sequence[Any], keywords: Mapping[str, A
     if sliced._bound is not None:
         arguments = (sliced._bound, *arguments)
     values = front(sliced._function, lambda values: values)(*arguments, **keywords)
-    for region in sliced._variants:
+    for region in sliced.programs:
         if region.gate(*values) is not None:
             return _Subject([region])
     frame = dict(zip(sliced._code.parameters, values, strict=True))

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from dilim.ir.graph import NO_SITE, Graph, Node, Site
-from dilim.ir.structure import CHANNELS, LOOP, SEND, walk
+from dilim.ir.structure import CHANNELS, IF, LOOP, SEND, walk
 from dilim.ir.types import Type
-from dilim.slicing.host import END, FRAGMENT, RECEIVE, TURN, Action
+from dilim.slicing.host import BIND, END, FRAGMENT, RECEIVE, TURN, WRITE, Action
 from dilim.slicing.program import Statement
 from dilim.slicing.report import RAISES, Line
 from dilim.slicing.wording import Source
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 RESULT: Final = "return"
 """The name under which an action has the result of the function."""
+TRANSFERS: Final = (FRAGMENT, RECEIVE, BIND, WRITE)
+"""Points at which something that the user wrote is handed over."""
 _SHIFTS: Final = frozenset({"full", "astype", "reshape", "expand", "permute", "read"})
 """Operations that bring a value into the form in which it is sent; they compute nothing."""
 # What the code of actions has in it; see `Action`.
@@ -38,6 +40,7 @@ class Point:
         line: of the user's file that it belongs to.
         source: the function there; None where that is not known.
         loops: how many loops of the graph it is in.
+        each_turn: whether it is in a loop, and no branch there leads around it.
     """
 
     action: Action
@@ -45,6 +48,7 @@ class Point:
     line: Line
     source: Source | None
     loops: int
+    each_turn: bool
 
     @property
     def channel(self) -> str:
@@ -173,7 +177,7 @@ class Findings:
 
     def _points(self, graph: Graph) -> Iterator[Point]:
         actions = {action.channel: action for action in self.region.actions}
-        for node, loops in _with_loops(graph, 0):
+        for node, loops, each_turn in _with_loops(graph, 0, False):
             if node.op not in CHANNELS:
                 continue
             action = actions[node.params["channel"]]
@@ -187,7 +191,7 @@ class Findings:
                 source = next((x for x in self.sources if x.code is action.code), None)
             elif source is None and action.channel[0] == END:
                 source, line = self.sources[0], self._last_line()
-            yield Point(action, node, line, source, loops)
+            yield Point(action, node, line, source, loops, each_turn)
 
     def _last_line(self) -> Line:
         """Where the graph program ends if no statement ends it."""
@@ -222,12 +226,26 @@ class Findings:
         return {line for line, ops in found.items() if line not in self.host or ops - _SHIFTS}
 
 
-def _with_loops(graph: Graph, loops: int) -> Iterator[tuple[Node, int]]:
-    """All nodes, with the number of loops around each."""
+def in_loops(region: Region) -> dict[str, int]:
+    """The channels of transfers in loops of a region, and how many bytes each hands over."""
+    return {
+        node.params["channel"]: sum(x.type.size * x.type.dtype.itemsize for x in values)
+        for node, loops, _ in _with_loops(region.graph, 0, False)
+        if loops and node.op in CHANNELS and node.params["channel"][0] in TRANSFERS
+        for values in [node.inputs or node.results]
+        if values
+    }
+
+
+def _with_loops(graph: Graph, loops: int, each_turn: bool) -> Iterator[tuple[Node, int, bool]]:
+    """All nodes, with the number of loops around each, and whether each turn comes to it."""
     for node in graph.nodes:
-        yield node, loops
+        yield node, loops, each_turn
+        is_loop = node.op == LOOP
         for region in node.regions:
-            yield from _with_loops(region, loops + (node.op == LOOP))
+            yield from _with_loops(
+                region, loops + is_loop, is_loop or (each_turn and node.op != IF)
+            )
 
 
 def _site(graph: Graph, node: Node) -> Site | None:

@@ -75,6 +75,12 @@ def _place(position: tuple[int | None, ...]) -> _Place:
     return line or 0, last_line or line or 0, column, last_column
 
 
+def redirect(made: types.FunctionType, call: Callable[[tuple[Any, ...]], Any]) -> None:
+    """Let a front do something else from now on."""
+    cells = dict(zip(made.__code__.co_freevars, made.__closure__ or (), strict=True))
+    cells[_CALL].cell_contents = call
+
+
 def called(f: types.FunctionType, values: tuple[Any, ...]) -> Any:
     """Call a function with the values of its parameters, in the order of `front`."""
     arguments, keywords = given(f, values)

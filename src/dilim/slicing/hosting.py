@@ -55,6 +55,8 @@ class Hosting(Interpreter):
         self.objects.lenient = False
         pending.statements.append(statement)
         self.notes.host(scope.code, statement.line, reason)
+        if what_hosts_do.asks_host(self, statement):
+            self.notes.asked.add(statement)
         for name in writes:
             if _deletes(statement, name):
                 scope.env.pop(name, None)

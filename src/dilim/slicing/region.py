@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dilim.ir.graph import Graph
 from dilim.ir.structure import LOOP, STRUCTURAL, walk
@@ -30,6 +30,9 @@ from dilim.tensors.cells import Cell
 from dilim.tensors.symbolic import finish
 from dilim.tensors.tape import mode
 from dilim.tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    from dilim.slicing.meters import Trial
 
 MOST_SECONDS: Final = 3.0
 """How long slicing a function may take, in seconds of this thread's time."""
@@ -61,6 +64,7 @@ class Region:
         gate: from the values of the parameters to what the program needs, or None.
         kinds: what of which kind it was made for.
         narrator: tells what happens in a run; None for nobody.
+        trial: finds out whether it is quicker than plain Python; None if nobody wants to know.
         cache_hits: pieces of machine code that were found on disk.
         cache_misses: pieces that were not.
 
@@ -107,6 +111,7 @@ class Region:
         self._free: list[Runner] = []
         self._runners: list[Runner] = []
         self.narrator: Any = None
+        self.trial: Trial | None = None
         self.cache_hits = self.cache_misses = 0
 
     # --- slicing --------------------------------------------------------------------------

@@ -21,11 +21,13 @@ class Notes:
         on_graph: lines with operations of the graph program.
         on_host: lines with statements of the host program, and why.
         reached: functions of the user, and their statements that can be reached.
+        asked: statements that call something which only the host can do.
     """
 
     on_graph: dict[Line, int] = field(default_factory=dict)
     on_host: dict[Line, list[str]] = field(default_factory=dict)
     reached: dict[program.Function, dict[program.Statement, None]] = field(default_factory=dict)
+    asked: set[program.Statement] = field(default_factory=set)
 
     def graph(self, code: program.Function, line: int) -> None:
         """A line has an operation of the graph."""

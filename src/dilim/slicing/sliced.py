@@ -14,11 +14,13 @@ from dilim.slicing import faces
 from dilim.slicing.advice import Adviser
 from dilim.slicing.errors import Unsliceable
 from dilim.slicing.explanation import Explanation
-from dilim.slicing.fronts import called, front
+from dilim.slicing.fronts import called, front, redirect
+from dilim.slicing.implicit import refuse_transfers
 from dilim.slicing.listing import Slices
+from dilim.slicing.meters import TransferWatch, Trial
 from dilim.slicing.narration import Narrator
 from dilim.slicing.program import Function
-from dilim.slicing.region import Region
+from dilim.slicing.region import Region, has_loop
 from dilim.slicing.running_loops import LoopWatcher
 from dilim.slicing.slicer import TOO_LONG
 from dilim.slicing.source import function_of
@@ -97,6 +99,7 @@ class Sliced:
         self._seconds = 0.0
         self._trial = TRIAL
         self._variants: list[Region] = []
+        self._doubted: list[Region] = []
         self._refused = 0
         self._profile: dict[Any, Any] = {}
         self._decisions: set[Any] = set()
@@ -111,11 +114,19 @@ class Sliced:
         except Unsliceable as refusal:
             self._code = None  # type: ignore[assignment]
             self._note(refusal)
-        call = front(function, self._call if self._code is not None else self._call_plain)
-        self.__call__ = call if self._bound is None else types.MethodType(call, self._bound)
+        call = self._call if self._code is not None else self._call_plain
+        self._front = front(function, call)
+        self.__call__ = self._front
+        if self._bound is not None:
+            self.__call__ = types.MethodType(self._front, self._bound)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
+
+    @property
+    def programs(self) -> list[Region]:
+        """The programs of the whole function; those that are used come first."""
+        return [*self._variants, *self._doubted]
 
     @property
     def statistics(self) -> Statistics:
@@ -141,6 +152,10 @@ class Sliced:
             found = region.gate(*values)
             if found is not None:
                 return self._run(region, found, values)
+        for region in self._doubted:
+            if region.gate(*values) is not None:
+                self._shown = region
+                return called(self._function, values)
         if self._seconds >= min(self._after, self._trial):
             new = self._compile(values)
             if new is not None:
@@ -177,6 +192,26 @@ class Sliced:
             return Walker(self._code, self._function, watcher).run(frame)
         finally:
             self._seconds += time.perf_counter() - started - watcher.seconds
+
+    def _timed(self, values: tuple[Any, ...]) -> Any:
+        """Call the function while it is tried whether a program is quicker than plain Python."""
+        self._shown = None
+        started = time.perf_counter()
+        result = self._call(values)
+        seconds = time.perf_counter() - started
+        region = self._shown
+        if region is None or region.trial is None or region.trial.is_over:
+            return result
+        trial = region.trial
+        trial.learn(seconds)
+        for programs in (self._variants, self._doubted):
+            if region in programs:
+                programs.remove(region)
+                (self._doubted if trial.wants_plain else self._variants).append(region)
+                break
+        if all(program.trial is None or program.trial.is_over for program in self.programs):
+            redirect(self._front, self._call)
+        return result
 
     def _compile_loop(
         self, code: Function, frame: dict[str, Any], after: frozenset[str], seconds: float
@@ -234,8 +269,9 @@ class Sliced:
             self._variants.remove(region)
 
     def _compile(self, values: tuple[Any, ...]) -> Region | None:
-        if len(self._variants) >= MOST_VARIANTS:
-            self._advice.no_more(self._variants)
+        known = self.programs
+        if len(known) >= MOST_VARIANTS:
+            self._advice.no_more(known)
             return None
         if self._refused >= MOST_VARIANTS:
             return None
@@ -243,9 +279,9 @@ class Sliced:
         region = self._sliced(self._code, frame, None, self._seconds)
         if region is not None:
             self._variants.append(region)
-            self._statistics.variants = len(self._variants)
-            if len(self._variants) == MANY:
-                self._advice.often(self._variants, MOST_VARIANTS)
+            self._statistics.variants = len(known) + 1
+            if len(known) + 1 == MANY:
+                self._advice.often([*known, region], MOST_VARIANTS)
         return region
 
     def _sliced(
@@ -298,7 +334,17 @@ class Sliced:
             seconds = time.perf_counter() - started
             self._statistics.compile_seconds += seconds
             self._advice.took(seconds)
+        if self._strict and not region.unknown:
+            refuse_transfers(region)
+        self._begin_measuring(region)
         return region
+
+    def _begin_measuring(self, region: Region) -> None:
+        TransferWatch(region, self._advice)
+        is_free = self._after > 0.0 and not self._strict and region.after is None
+        if is_free and not has_loop(region.graph):
+            region.trial = Trial()
+            redirect(self._front, self._timed)
 
     def _note(self, refusal: Unsliceable) -> None:
         code = getattr(self._function, "__code__", None)
@@ -308,7 +354,7 @@ class Sliced:
             raise UnsupportedError(
                 f"compile: {name} cannot be sliced: {refusal.reason} ({filename}:{refusal.line}); "
                 "without strict=True it runs as plain Python"
-            )
+            ) from None
         entry = (refusal.reason, filename, refusal.line)
         if entry not in self._statistics.fallbacks:
             self._statistics.fallbacks.append(entry)

@@ -85,6 +85,20 @@ def is_harmless(slicer: Hosting, statement: program.Statement) -> bool:
     return False
 
 
+def asks_host(slicer: Hosting, statement: program.Statement) -> bool:
+    """Whether a statement calls something which only the host can do, such as ``print``."""
+    if isinstance(statement, program.Unit):
+        return any(isinstance(node, ast.Call) for node in ast.walk(statement.node))
+    call = getattr(getattr(statement, "node", None), "value", None)
+    if not isinstance(call, ast.Call):
+        return False
+    try:
+        function = slicer.atom(call.func)
+    except OnHost:
+        return True
+    return function is print or not _is_harmless_call(slicer, call)
+
+
 def _is_harmless_call(slicer: Hosting, call: ast.Call) -> bool:
     try:
         function = slicer.atom(call.func)

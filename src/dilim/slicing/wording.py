@@ -132,6 +132,17 @@ class Source:
             return self.quote(node)
         return name.strip("%0123456789") or "value" if name.startswith("%") else name
 
+    def statement_around(self, where: Span) -> Span:
+        """The innermost part around a place that is a statement, or the head of one with a body."""
+        found = where
+        for statement in self.body:
+            for node in ast.walk(statement):
+                if isinstance(node, ast.stmt) and within(where, span(node)):
+                    heads = [x for x in ast.iter_child_nodes(node) if isinstance(x, ast.expr)]
+                    parts = heads if hasattr(node, "body") else [node]
+                    found = next((span(x) for x in parts if within(where, span(x))), found)
+        return found
+
     def outermost(self, some: Iterable[Statement]) -> list[ast.AST]:
         """The parts of the source that statements come from, those inside others left out."""
         found = {span(node): node for node in map(self.node_of, some) if node is not None}
