@@ -19,6 +19,7 @@ from dilim.slicing.numbers import Number
 from dilim.slicing.sides import (
     Made,
     Side,
+    common,
     drop,
     held_after,
     is_alike,
@@ -37,10 +38,6 @@ from dilim.tensors.tensor import Tensor
 if TYPE_CHECKING:
     from dilim.slicing.interpreter import State
     from dilim.slicing.slicer import Slicer
-
-
-class LoopSignal(Exception):
-    """Ends an attempt to interpret a loop; see `loops`."""
 
 
 def branch(
@@ -158,14 +155,13 @@ class _Join:
         joined.cleared = a.state.cleared & b.state.cleared
         joined.uncounted = a.state.uncounted | b.state.uncounted
         joined.held = {key: x for key, make in held.items() if (x := make(results)) is not None}
-        joined.seen = {
-            key: value if a.state.seen.get(key, UNBOUND) is value else _STALE
-            for key, value in {**a.state.seen, **b.state.seen}.items()
-        }
+        joined.handed = common(a.state.handed, b.state.handed)
+        joined.seen = dict.fromkeys({**a.state.seen, **b.state.seen}, _STALE)
+        joined.seen |= common(a.state.seen, b.state.seen)
         if a.dead != b.dead:
             alive = b.state if a.dead else a.state
             joined.cleared, joined.uncounted = alive.cleared, alive.uncounted
-            joined.held, joined.seen = alive.held, alive.seen
+            joined.held, joined.handed, joined.seen = alive.held, alive.handed, alive.seen
         slicer.restore(joined)
         for cell, make in cells.items():
             self.trace.assign(cell, self.trace.value(make(results)._data))

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing import bundles, numbers, program
-from dilim.slicing.branches import LoopSignal
-from dilim.slicing.errors import Restart, Unsliceable
+from dilim.slicing.errors import LoopSignal, Restart, Unsliceable
 from dilim.slicing.host import Held
 from dilim.slicing.interpreter import RESULT
 from dilim.slicing.numbers import Number

@@ -67,3 +67,7 @@ def placed(line: int) -> Iterator[None]:
     except Unsliceable as refusal:
         refusal.line = refusal.line or line
         raise
+
+
+class LoopSignal(Exception):
+    """Ends an attempt to interpret a loop; see `loops`."""

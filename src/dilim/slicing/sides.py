@@ -12,6 +12,7 @@ from dilim.slicing.host import Held, Objects
 from dilim.slicing.numbers import Number
 from dilim.slicing.tapes import on_one_path
 from dilim.slicing.tracing import SlicerTrace
+from dilim.slicing.values import UNBOUND
 from dilim.tensors.cells import Cell, Frame
 from dilim.tensors.tensor import Tensor
 
@@ -105,3 +106,8 @@ def same_constant(a: Any, b: Any) -> bool:
     if a.__class__ in (str, bytes, type(None), range, slice):
         return bool(a == b)
     return False
+
+
+def common(a: dict[Any, Any], b: dict[Any, Any]) -> dict[Any, Any]:
+    """What is the same object in both."""
+    return {key: value for key, value in a.items() if b.get(key, UNBOUND) is value}

@@ -23,7 +23,7 @@ from dilim.slicing import (
     program,
     scopes,
 )
-from dilim.slicing.errors import MayBeUnbound, OnHost, Restart, Unsliceable, placed
+from dilim.slicing.errors import LoopSignal, MayBeUnbound, OnHost, Restart, Unsliceable, placed
 from dilim.slicing.interpreter import RESULT, RETURNED, Mark
 from dilim.slicing.naming import Naming
 from dilim.slicing.numbers import Number
@@ -138,21 +138,26 @@ class Slicer(Naming):
         except OnHost as refusal:
             self.on_host(step, refusal.reason)
             return
-        except (Unsliceable, Restart, branches.LoopSignal):
+        except (Unsliceable, Restart, LoopSignal):
             raise
         except Exception as error:  # the same happens on the host, where it can be seen
             self.on_host(step, f"{type(error).__name__}: {error}")
             return
-        self.flush()
+        self.flush_effects()
         top = self.step_frame = self.trace.top
         mark = Mark(self, top)
         try:
             ready()
+            if self.is_pending and mark.has_effects():
+                mark.undo()
+                self.flush()
+                self.step(step)
+                return
         except OnHost as refusal:
             mark.undo()
             self.on_host(step, refusal.reason)
             return
-        except (Unsliceable, Restart, branches.LoopSignal):
+        except (Unsliceable, Restart, LoopSignal):
             raise
         except Exception as error:  # the same happens on the host, where it can be seen
             mark.undo()
