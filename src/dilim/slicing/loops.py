@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from dilim.slicing import numbers, program, surprises
+from dilim.slicing import numbers, program, surprises, tapes
 from dilim.slicing.carried import GO, Peel
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.loop_bodies import written
@@ -175,6 +175,8 @@ def _counted(slicer: Slicer, statement: program.For, items: Range) -> None:
     slicer.flush()
     state = slicer.save()
     try:
+        if ("flat", statement) in slicer.decisions:
+            raise Unsliceable(tapes.THROUGH, statement.line)
         turns.run(count if known else count.tensor, sure=known)
         return
     except Peel as peel:

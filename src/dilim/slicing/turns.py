@@ -127,6 +127,7 @@ class Turns(Carried):
             before = trace.outer_writes.pop()
             for cell, (value, owner) in before.items():
                 cell.value, cell.frame = value, owner
+        slicer.tapes.note_loop(results, self.statement)
         slicer.restore(start)
         slicer.handed.clear()
         slicer.seen.update(dict.fromkeys(self.shown, STALE))
