@@ -3,6 +3,7 @@
 import pytest
 
 from slicing import (
+    small_contents,
     small_derivatives,
     small_errors,
     small_forms,
@@ -18,6 +19,7 @@ ALL = {
     **small_programs.PROGRAMS,
     **small_forms.FORMS,
     **small_objects.PROGRAMS,
+    **small_contents.PROGRAMS,
     **small_errors.ERRORS,
     **small_loops.PROGRAMS,
     **small_training.PROGRAMS,

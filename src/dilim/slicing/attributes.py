@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.numbers import Number
-from dilim.slicing.values import UNBOUND, Host, holds_host
+from dilim.slicing.values import UNBOUND, Host, holds_host, owner_of
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -57,6 +57,24 @@ def read(slicer: Slicer, node: ast.Attribute) -> Callable[[], Any]:
 def is_dilims(kind: type) -> bool:
     """Whether a class is part of dilim."""
     return kind.__module__ == "dilim" or kind.__module__.startswith("dilim.")
+
+
+def is_traced(function: Any) -> bool:
+    """Whether a function, method or callable object is dilim's own, and so written to be traced."""
+    owner = owner_of(function)
+    if isinstance(owner, Tensor):
+        return True
+    if owner is not None and not isinstance(owner, types.ModuleType):
+        kind = owner if isinstance(owner, type) else type(owner)
+        return is_dilims(kind)
+    if isinstance(function, type):
+        return function is Tensor or function.__module__ == "dilim.tensors.tape"
+    if is_dilims(type(function)):
+        return True
+    if not isinstance(function, types.FunctionType | types.BuiltinFunctionType):
+        return False
+    module = function.__module__ or ""
+    return module == "dilim" or module.startswith("dilim.")
 
 
 def _of_tensor(slicer: Slicer, x: Tensor, name: str) -> Callable[[], Any]:

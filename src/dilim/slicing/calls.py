@@ -7,10 +7,9 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from dilim.ir.types import Type
-from dilim.slicing import numbers, program
-from dilim.slicing.attributes import is_dilims, is_module
-from dilim.slicing.errors import OnHost, Restart
+from dilim.slicing import contents, library, numbers, program
+from dilim.slicing.attributes import is_module, is_traced
+from dilim.slicing.errors import OnHost
 from dilim.slicing.inlining import Given, inline
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import check_depth
@@ -43,9 +42,10 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
     function = slicer.atom(node.func)
     if function.__class__ is Host:
         raise OnHost("a function of the host is called")
-    if _is_traced(function):
-        return _library(slicer, function, node)
     args, keywords = _arguments(slicer, node)
+    if is_traced(function):
+        read = _read_of_tensor(function)
+        return read or library.prepare(slicer, function, node, args, keywords)
     users = isinstance(function, types.FunctionType | types.MethodType)
     if any(x.__class__ is Host for x in (*args, *keywords.values())):
         starred = any(isinstance(x, ast.Starred) for x in node.args)
@@ -77,6 +77,14 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
     raise OnHost(f"{described(function)} is called")
 
 
+def _read_of_tensor(function: Any) -> Compute | None:
+    """How to read the number of a tensor, where a function is a method that does."""
+    owner = owner_of(function)
+    if not isinstance(owner, Tensor) or function.__name__ not in _READS:
+        return None
+    return lambda: _converted(_READS[function.__name__], owner)
+
+
 def _given(value: Any, atom: ast.expr) -> Any:
     """An argument of a user's function: a value of the host with the name that has it."""
     return Given(value.kind, getattr(atom, "id", "")) if value.__class__ is Host else value
@@ -102,23 +110,6 @@ def _called_method(function: Any) -> types.MethodType | None:
     return None
 
 
-def _is_traced(function: Any) -> bool:
-    owner = owner_of(function)
-    if isinstance(owner, Tensor):
-        return True
-    if owner is not None and not isinstance(owner, types.ModuleType):
-        kind = owner if isinstance(owner, type) else type(owner)
-        return is_dilims(kind)
-    if isinstance(function, type):
-        return function is Tensor or function.__module__ == "dilim.tensors.tape"
-    if is_dilims(type(function)):
-        return True
-    if not isinstance(function, types.FunctionType | types.BuiltinFunctionType):
-        return False
-    module = function.__module__ or ""
-    return module == "dilim" or module.startswith("dilim.")
-
-
 def _arguments(slicer: Slicer, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
     args: list[Any] = []
     for x in node.args:
@@ -126,16 +117,16 @@ def _arguments(slicer: Slicer, node: ast.Call) -> tuple[list[Any], dict[str, Any
             value = slicer.atom(x.value)
             if value.__class__ not in (tuple, list):
                 raise OnHost("starred arguments of the host")
-            args.extend(value)
+            args.extend(contents.opened(slicer, value))
         else:
             args.append(slicer.atom(x))
     keywords: dict[str, Any] = {}
     for keyword in node.keywords:
         value = slicer.atom(keyword.value)
         if keyword.arg is None:
-            if value.__class__ is not dict or id(value) not in slicer.fresh:
+            if value.__class__ is not dict:
                 raise OnHost("keyword arguments of the host")
-            keywords.update(value)
+            keywords.update(contents.opened(slicer, value))
         else:
             keywords[keyword.arg] = value
     return args, keywords
@@ -143,95 +134,6 @@ def _arguments(slicer: Slicer, node: ast.Call) -> tuple[list[Any], dict[str, Any
 
 def _unknown(values: Any) -> bool:
     return any(x.__class__ in (Number, Range) or holds_host(x) for x in values)
-
-
-# --- the library ----------------------------------------------------------------------------
-
-
-def _library(slicer: Slicer, function: Any, node: ast.Call) -> Compute:
-    """A call of dilim's own code, which is written to be traced."""
-    args, keywords = _arguments(slicer, node)
-    names: list[Any] = [getattr(x, "id", None) for x in node.args]
-    names += [getattr(x.value, "id", None) for x in node.keywords]
-    given = [*args, *keywords.values()]
-    for x, name in zip(given, names, strict=False):
-        if x.__class__ is Host and (x.kind is None or name is None or len(given) != len(names)):
-            raise OnHost("a host value is given to a tensor operation")
-        if x.__class__ is not Host and holds_host(x):
-            raise OnHost("a host value is given to a tensor operation")
-        if x.__class__ is Host and not isinstance(x.kind, Type):
-            raise OnHost("a host value is given to a tensor operation")
-    owner = owner_of(function)
-    name = getattr(function, "__name__", "")
-    if isinstance(owner, Tensor) and name in _READS:
-        return lambda: _converted(_READS[name], owner)
-
-    def compute() -> Any:
-        positional = [
-            slicer.receive(n, x.kind) if x.__class__ is Host else x
-            for x, n in zip(args, names, strict=False)
-        ]
-        positional += args[len(positional) :]
-        named = {
-            k: slicer.receive(n, x.kind) if x.__class__ is Host else x
-            for (k, x), n in zip(keywords.items(), names[len(args) :], strict=False)
-        }
-        return _called(slicer, function, positional, named)
-
-    return compute
-
-
-def _called(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
-    for x in (*args, *keywords.values()):
-        if x.__class__ is Number:
-            if x.origin is not None:
-                raise Restart(x.origin)
-            raise OnHost("a number of the program is given to a tensor operation")
-        if x.__class__ is Range:
-            raise OnHost("a range of the program")
-        if isinstance(x, types.FunctionType | types.MethodType) and not _is_traced(x):
-            raise OnHost("a function of the user is given to a tensor operation")
-    owner = owner_of(function)
-    if owner is None:
-        owner = function
-    clears = getattr(function, "__name__", "") == "zero_grad"
-    if not clears:
-        _check_owner(owner)
-    for x in (owner, *args, *keywords.values()):
-        slicer.know_leaves(x)
-        slicer.rely_on(x)
-    if clears:
-        leaves = owner.parameters() if callable(owner.parameters) else owner.parameters
-        for leaf in leaves:
-            slicer.clear_grad(leaf)
-    elif _looks_at_gradients(owner):
-        for x in (owner, *args):
-            for leaf in _leaves_of(x):
-                slicer.use_grad(leaf)
-    result = function(*args, **keywords)
-    return slicer.in_graph(result)
-
-
-def _looks_at_gradients(owner: Any) -> bool:
-    module = getattr(owner, "__module__", None) or type(owner).__module__
-    return str(module).startswith("dilim.optim")
-
-
-def _leaves_of(x: Any) -> list[Tensor]:
-    found = getattr(x, "parameters", None) if not isinstance(x, list | tuple) else x
-    items = found() if callable(found) else found
-    return [leaf for leaf in items or () if isinstance(leaf, Tensor)]
-
-
-def _check_owner(owner: Any) -> None:
-    """Refuse modules whose parts are the user's code, which must not run while slicing."""
-    modules = getattr(owner, "modules", None)
-    if not callable(modules) or isinstance(owner, Tensor):
-        return
-    for module in modules():
-        inner = module[1] if isinstance(module, tuple) else module
-        if not is_dilims(type(inner)):
-            raise OnHost("a module with parts that are the user's own")
 
 
 def _converted(kind: Any, x: Any) -> Any:

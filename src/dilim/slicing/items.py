@@ -8,10 +8,10 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from dilim.slicing import program
+from dilim.slicing import contents, program
 from dilim.slicing.errors import OnHost
 from dilim.slicing.numbers import Number
-from dilim.slicing.operators import PLAIN, beside, check_depth, is_constant, needs_value
+from dilim.slicing.operators import beside, check_depth, is_constant, needs_value
 from dilim.slicing.values import Host, holds_host
 from dilim.tensors.tensor import Tensor
 
@@ -44,15 +44,20 @@ def read(slicer: Slicer, step: program.Step, node: ast.Subscript) -> Callable[[]
         raise OnHost
     index = index_of(slicer, node.slice)
     if isinstance(owner, Tensor):
-        return lambda: _tensor_item(slicer, step, owner, index)
+        position = contents.index(slicer, index)
+        return lambda: _tensor_item(slicer, step, owner, position)
     if index.__class__ is Number:
         raise needs_value(index)
+    if not is_constant(index):
+        raise OnHost("an index that is no constant")
+    if owner.__class__ is list and index.__class__ is slice:
+        return lambda: slicer.make(contents.opened(slicer, owner)[index])
     if owner.__class__ in (tuple, str, bytes, range) or id(owner) in slicer.fresh:
         return lambda: owner[index]
-    if owner.__class__ in (list, dict) and index.__class__ in PLAIN:
+    if owner.__class__ in (list, dict):
         slicer.look_into(owner)
         value = owner[index]
-        return lambda: slicer.outside(value, f"{slicer.entry.path(owner)}[{index!r}]")
+        return lambda: slicer.outside(value, contents.place(slicer, owner, index))
     raise OnHost(f"an item of {type(owner).__name__}")
 
 
@@ -131,7 +136,8 @@ def write(
         raise OnHost
     index = index_of(slicer, target.slice)
     if isinstance(owner, Tensor):
-        position, is_dynamic = _position(index)
+        contents.operand(value)
+        position, is_dynamic = _position(contents.index(slicer, index))
         replace = functools.partial(operator.setitem, owner, position)
         if is_dynamic:
             return lambda: _if_in_range(
@@ -140,9 +146,10 @@ def write(
         return lambda: replace(beside(value, owner))
     if index.__class__ is Number:
         raise needs_value(index)
-    if id(owner) in slicer.fresh:
+    if id(owner) in slicer.fresh and is_constant(index):
         check_depth(slicer, owner)
-        return lambda: operator.setitem(owner, index, value)
+        given = contents.opened(slicer, value) if index.__class__ is slice else value
+        return lambda: operator.setitem(owner, index, given)
     raise OnHost
 
 
@@ -158,7 +165,7 @@ def display(slicer: Slicer, node: ast.Tuple | ast.List) -> Callable[[], Any]:
             value = slicer.atom(element.value)
             if value.__class__ not in (tuple, list) or holds_host(value):
                 raise OnHost
-            items.extend(value)
+            items.extend(contents.opened(slicer, value))
         else:
             value = slicer.atom(element)
             if holds_host(value):
