@@ -9,6 +9,7 @@ from slicing import (
     small_loops,
     small_objects,
     small_programs,
+    small_real,
     small_training,
 )
 from slicing.comparing import Call, check
@@ -21,6 +22,7 @@ ALL = {
     **small_loops.PROGRAMS,
     **small_training.PROGRAMS,
     **small_derivatives.DERIVATIVES,
+    **small_real.PROGRAMS,
 }
 
 

@@ -158,6 +158,7 @@ class _Join:
         joined.cleared = a.state.cleared & b.state.cleared
         joined.uncounted = a.state.uncounted | b.state.uncounted
         joined.held = {key: x for key, make in held.items() if (x := make(results)) is not None}
+        joined.handed = _same(a.state.handed, b.state.handed)
         joined.seen = {
             key: value if a.state.seen.get(key, UNBOUND) is value else _STALE
             for key, value in {**a.state.seen, **b.state.seen}.items()
@@ -166,6 +167,7 @@ class _Join:
             alive = b.state if a.dead else a.state
             joined.cleared, joined.uncounted = alive.cleared, alive.uncounted
             joined.held, joined.seen = alive.held, alive.seen
+            joined.handed = alive.handed
         slicer.restore(joined)
         for cell, make in cells.items():
             self.trace.assign(cell, self.trace.value(make(results)._data))
@@ -400,3 +402,8 @@ class _Join:
             value = side.written.get(cell)
             pair.append(self.trace.symbol(cell.value if value is None else value))
         return self._column(pair[0], pair[1])
+
+
+def _same(a: dict[Any, Any], b: dict[Any, Any]) -> dict[Any, Any]:
+    """What is the same object in both."""
+    return {key: value for key, value in a.items() if b.get(key, UNBOUND) is value}

@@ -11,6 +11,7 @@ found at entry, ``k...`` constants.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from types import BuiltinMethodType, MethodType
 from typing import Any, Final, NamedTuple
@@ -63,6 +64,14 @@ class Action:
         self.statements: list[Statement] = []
         self.names: dict[str, str] = {}
         self._number_of: dict[int, int] = {}
+
+    def copied(self) -> Action:
+        """The same, to be filled on its own."""
+        made = copy.copy(self)
+        for name, value in vars(self).items():
+            if value.__class__ in (list, dict):
+                setattr(made, name, value.copy())
+        return made
 
     def send(self, x: Tensor) -> str:
         """The expression for the array of a value that is sent."""

@@ -13,6 +13,7 @@ from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.host import BIND, EXIT, FRAGMENT, ITERATE, MOVE, RECEIVE, TURN, WRITE, Action
 from dilim.slicing.interpreter import Interpreter, Scope
 from dilim.slicing.numbers import Number
+from dilim.slicing.pending import Pending
 from dilim.slicing.values import UNBOUND, Conflict, Host, owner_of
 from dilim.tensors import control
 from dilim.tensors.tape import mode, no_grad
@@ -24,7 +25,7 @@ _TRUTH: Final = Type((), dtypes.bool_)
 class Hosting(Interpreter):
     """The part of the slicer that writes the host program."""
 
-    _pending: _Pending | None = None
+    _pending: Pending | None = None
     branch: Callable[..., None]
     atom: Callable[[ast.expr], Any]
 
@@ -46,23 +47,30 @@ class Hosting(Interpreter):
             if value.__class__ is Conflict:
                 raise Unsliceable(value.reason, statement.line)
             if value is UNBOUND:
+                self.handed.pop((scope.number, name), None)
                 pending.forget(name)
-            elif value.__class__ is not Host:
+            elif not (value.__class__ is Host or self._has_number(scope, name, value)):
                 try:
                     pending.load(name, self.objects.expression(value, pending.action))
                 except OnHost as refusal:
                     raise Unsliceable(refusal.reason, statement.line) from None
+                if value.__class__ is Number:
+                    self.handed[scope.number, name] = value
         self.objects.lenient = False
+        pending.is_pure &= what_hosts_do.is_pure(self, statement, pending.texts)
         pending.statements.append(statement)
         self.notes.host(scope.code, statement.line, reason)
         if what_hosts_do.asks_host(self, statement):
             self.notes.asked.add(statement)
         for name in writes:
+            self.handed.pop((scope.number, name), None)
             if _deletes(statement, name):
                 scope.env.pop(name, None)
             else:
                 scope.env[name] = Host(what_hosts_do.kind_on_host(self, statement, name))
                 pending.bound.add(name)
+                if pending.is_pure:
+                    pending.texts.add(name)
                 if what_hosts_do.is_to_learn(self, statement, name):
                     pending.unknown.append((statement, name))
                     self.unknown += 1
@@ -72,6 +80,10 @@ class Hosting(Interpreter):
         if isinstance(statement, program.Step) and isinstance(statement.node, ast.Raise):
             self.flush()
             self.dead = True
+
+    def _has_number(self, scope: Scope, name: str, value: Any) -> bool:
+        """Whether a name on the host has this number of the graph already."""
+        return value.__class__ is Number and self.handed.get((scope.number, name)) is value
 
     def _note_touched(self, statement: program.Statement) -> None:
         """See to it that nothing is believed of containers that the host may change."""
@@ -103,11 +115,11 @@ class Hosting(Interpreter):
             raise OnHost("a container that is changed by the host")
         self.looked_into[id(container)] = container
 
-    def _open(self, scope: Scope) -> _Pending:
+    def _open(self, scope: Scope) -> Pending:
         pending = self._pending
         if pending is None or pending.scope is not scope:
             self.flush()
-            pending = self._pending = _Pending(scope, self.action(FRAGMENT))
+            pending = self._pending = Pending(scope, self.action(FRAGMENT))
         return pending
 
     def action(self, letter: str) -> Action:
@@ -235,6 +247,7 @@ class Hosting(Interpreter):
             raise Unsliceable(refusal.reason) from None
         action.names[name] = expression
         action.lines.append(f"F[{scope.number}][{name!r}] = {expression}")
+        self.handed.pop((scope.number, name), None)
         control.send_in(self.trace, action.channel, action.sent)
         return numbers.kind_of(value) if numbers.is_number(value) else None
 
@@ -250,6 +263,7 @@ class Hosting(Interpreter):
         self.flush()
         action = self.action(MOVE)
         action.lines.append(f"F[{target.number}][{as_name!r}] = F[{source.number}][{name!r}]")
+        self.handed.pop((target.number, as_name), None)
         control.send_in(self.trace, action.channel, [])
 
     def move_object(self, number: int, to: int) -> None:
@@ -284,6 +298,7 @@ class Hosting(Interpreter):
         action = self.action(TURN)
         frame = f"F[{self.scope.number}]"
         action.names[statement.target] = ""
+        self.handed.pop((self.scope.number, statement.target), None)
         action.lines.append(
             f"v[0][()] = R.next({frame}, {statement.iterator!r}, {statement.target!r})"
         )
@@ -293,6 +308,28 @@ class Hosting(Interpreter):
             action.lines.append(f"R.learn({known}, {frame}.get({statement.target!r}))")
         tensor = control.receive_in(self.trace, action.channel, Type((), dtypes.bool_))
         return Number(tensor, bool)
+
+    def flush_effects(self) -> None:
+        """Put the pending fragment at this point, unless it may as well run later."""
+        if self._pending is not None and not self._pending.is_pure:
+            self.flush()
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether a fragment is being collected."""
+        return self._pending is not None
+
+    def keep_pending(self) -> Callable[[], None]:
+        """See `Interpreter.keep_pending`."""
+        pending = self._pending
+        if pending is None:
+            return self.drop_pending
+        known, place = pending.copied(), self.actions.index(pending.action)
+
+        def put_back() -> None:
+            self._pending, self.actions[place] = known, known.action
+
+        return put_back
 
     def drop_pending(self) -> None:
         """See `Interpreter.drop_pending`."""
@@ -319,47 +356,6 @@ class Hosting(Interpreter):
         finally:
             del path[-2:]
             self.scope.at = at
-
-
-class _Pending:
-    """A fragment that is being collected."""
-
-    def __init__(self, scope: Scope, action: Action) -> None:
-        self.scope = scope
-        self.action = action
-        self.statements: list[program.Statement] = []
-        self.bound: set[str] = set()
-        self.opaque = False
-        self.unknown: list[tuple[program.Statement, str]] = []
-        self.values: dict[str, Any] = {}
-        self.expressions: dict[str, str] = {}
-        self._loads: dict[str, str] = {}
-
-    def agrees(self, names: Iterable[str], env: dict[str, Any]) -> bool:
-        """Whether names stand for what they did for the statements that are collected so far."""
-        for name in names:
-            value = env.get(name, UNBOUND)
-            if name in self.bound:
-                if value.__class__ is not Host:
-                    return False
-            elif name in self.values and self.values[name] is not value:
-                return False
-        return True
-
-    def load(self, name: str, expression: str) -> None:
-        """Bind a name in the host's frame before the fragment runs."""
-        if name not in self.bound:
-            self.expressions[name] = expression
-            self._loads[name] = f"R.bind(F[{self.scope.number}], {name!r}, {expression})"
-
-    def forget(self, name: str) -> None:
-        """Unbind a name before the fragment runs."""
-        if name not in self.bound:
-            self._loads[name] = f"F[{self.scope.number}].pop({name!r}, None)"
-
-    def loads(self) -> list[str]:
-        """The code that binds names."""
-        return list(self._loads.values())
 
 
 def _containers(value: Any, depth: int = 0) -> list[Any]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, Final
 
+from dilim.ir.structure import READ, STRUCTURAL
+from dilim.passes.raising import may_raise
 from dilim.runtime.devices import CPU
 from dilim.slicing import attributes, program
 from dilim.slicing.entry import Entry
@@ -76,6 +78,7 @@ class State:
     contents: dict[int, Any]
     held: dict[Any, Any]
     seen: dict[tuple[int, str], Any]
+    handed: dict[tuple[int, str], Number]
     cleared: frozenset[int]
     uncounted: frozenset[Any]
     releases: int
@@ -95,6 +98,7 @@ class Interpreter:
 
     Attributes:
         heap: (identity of an object, attribute) -> the value that the region gave it.
+        handed: (number of a frame on the host, name) -> the number that it has there.
         fresh: lists and dicts that the region made, by identity.
         actions: what the host does, by channel.
         dead: whether the statement at hand cannot be reached.
@@ -116,6 +120,7 @@ class Interpreter:
         self.scopes: list[Scope] = []
         self.heap: dict[tuple[int, str], Any] = {}
         self.seen: dict[tuple[int, str], Any] = {}
+        self.handed: dict[tuple[int, str], Number] = {}
         self.owners: dict[int, Any] = {}
         self.leaves: dict[int, Tensor] = {}
         self.grad_paths: dict[int, str] = {}
@@ -173,6 +178,7 @@ class Interpreter:
             {key: _copy_of(value) for key, value in self.fresh.items()},
             dict(self.objects.held),
             dict(self.seen),
+            dict(self.handed),
             frozenset(self.cleared),
             frozenset(self.trace.uncounted),
             len(self.trace.released),
@@ -183,6 +189,10 @@ class Interpreter:
 
     def drop_pending(self) -> None:
         """Forget a fragment that was being collected in an attempt that is given up."""
+
+    def keep_pending(self) -> Callable[[], None]:
+        """What puts the fragment that is being collected back as it is now."""
+        return self.drop_pending
 
     def restore(self, state: State) -> None:
         """Go back to a state."""
@@ -197,6 +207,7 @@ class Interpreter:
             _refill(self.fresh[key], contents)
         self.objects.held = dict(state.held)
         self.seen = dict(state.seen)
+        self.handed = dict(state.handed)
         self.cleared = set(state.cleared)
         self.trace.uncounted = set(state.uncounted)
         self.trace.forget_releases(state.releases)
@@ -312,6 +323,7 @@ class Mark:
         self._slicer = slicer
         self._frame = frame
         self._state = slicer.save()
+        self._put_back = slicer.keep_pending()
         self._actions = len(slicer.actions)
         self._count = len(frame.builder.nodes)
         self._known = dict(frame.contents), dict(frame.reads), dict(frame.written)
@@ -320,6 +332,13 @@ class Mark:
     def has_grown(self) -> bool:
         """Whether nodes were added."""
         return len(self._frame.builder.nodes) > self._count
+
+    def has_effects(self) -> bool:
+        """Whether what was added may fail, or can be seen from outside."""
+        return any(
+            (node.op in STRUCTURAL and node.op != READ) or may_raise(node)
+            for node in self._frame.builder.nodes[self._count :]
+        )
 
     def undo(self) -> None:
         """Forget what was added."""
@@ -330,6 +349,7 @@ class Mark:
         frame._pending.clear()
         self._slicer.restore(self._state)
         del self._slicer.actions[self._actions :]
+        self._put_back()
 
 
 def _copy_of(value: Any) -> Any:

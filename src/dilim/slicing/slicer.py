@@ -143,11 +143,16 @@ class Slicer(Naming):
         except Exception as error:  # the same happens on the host, where it can be seen
             self.on_host(step, f"{type(error).__name__}: {error}")
             return
-        self.flush()
+        self.flush_effects()
         top = self.step_frame = self.trace.top
         mark = Mark(self, top)
         try:
             ready()
+            if self.is_pending and mark.has_effects():
+                mark.undo()
+                self.flush()
+                self.step(step)
+                return
         except OnHost as refusal:
             mark.undo()
             self.on_host(step, refusal.reason)

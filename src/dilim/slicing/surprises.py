@@ -80,7 +80,7 @@ def has_tape(slicer: Hosting) -> bool:
     for scope in slicer.scopes:
         names = scope.names_after(scope.at)
         for name, value in scope.env.items():
-            if (name in names or name.startswith("%")) and _is_recorded(value):
+            if (name in names or name not in scope.code.locals) and _is_recorded(value):
                 return True
     return any(_is_recorded(value) for value in slicer.heap.values())
 

@@ -128,6 +128,7 @@ class Turns(Carried):
             for cell, (value, owner) in before.items():
                 cell.value, cell.frame = value, owner
         slicer.restore(start)
+        slicer.handed.clear()
         slicer.seen.update(dict.fromkeys(self.shown, STALE))
         slicer.trace.uncounted |= self.uncounted
         stale = {p[1] for p in places if p[0] == "cell"}
@@ -198,6 +199,7 @@ class Turns(Carried):
     ) -> list[Tensor]:
         slicer = self.slicer
         slicer.restore(start)
+        slicer.handed.clear()
         slicer.objects.held = {
             key: known._replace(seen=None) if ("cell", key) in self.places else known
             for key, known in start.held.items()

@@ -1,0 +1,69 @@
+"""Pieces of host code that are being collected, statement by statement."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from typing import Any
+
+from dilim.slicing import program
+from dilim.slicing.host import Action
+from dilim.slicing.interpreter import Scope
+from dilim.slicing.values import UNBOUND, Host
+
+
+class Pending:
+    """A fragment that is being collected.
+
+    Attributes:
+        opaque: whether it may change anything.
+        is_pure: whether it only makes texts of numbers, so that it may as well run later.
+        texts: the names that it binds to texts.
+    """
+
+    def __init__(self, scope: Scope, action: Action) -> None:
+        self.scope = scope
+        self.action = action
+        self.statements: list[program.Statement] = []
+        self.bound: set[str] = set()
+        self.opaque = False
+        self.is_pure = True
+        self.texts: set[str] = set()
+        self.unknown: list[tuple[program.Statement, str]] = []
+        self.values: dict[str, Any] = {}
+        self.expressions: dict[str, str] = {}
+        self._loads: dict[str, str] = {}
+
+    def copied(self) -> Pending:
+        """The same, for whoever goes back to this point."""
+        made = Pending(self.scope, self.action.copied())
+        for name, value in vars(self).items():
+            if name not in ("scope", "action"):
+                setattr(made, name, copy.copy(value))
+        return made
+
+    def agrees(self, names: Iterable[str], env: dict[str, Any]) -> bool:
+        """Whether names stand for what they did for the statements that are collected so far."""
+        for name in names:
+            value = env.get(name, UNBOUND)
+            if name in self.bound:
+                if value.__class__ is not Host:
+                    return False
+            elif name in self.values and self.values[name] is not value:
+                return False
+        return True
+
+    def load(self, name: str, expression: str) -> None:
+        """Bind a name in the host's frame before the fragment runs."""
+        if name not in self.bound:
+            self.expressions[name] = expression
+            self._loads[name] = f"R.bind(F[{self.scope.number}], {name!r}, {expression})"
+
+    def forget(self, name: str) -> None:
+        """Unbind a name before the fragment runs."""
+        if name not in self.bound:
+            self._loads[name] = f"F[{self.scope.number}].pop({name!r}, None)"
+
+    def loads(self) -> list[str]:
+        """The code that binds names."""
+        return list(self._loads.values())
