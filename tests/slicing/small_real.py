@@ -59,4 +59,27 @@ def f(x, n):
     ),
 }
 
-PROGRAMS = {**HANDED}
+STATE = {
+    "an attribute that the host sees on one path": Small(
+        """
+class Box:
+    scale = 0.5
+
+BOX = Box()
+BOX.scale = 2.0
+
+def f(x):
+    BOX.scale += 2.0
+    if x.sum() > 0:
+        y = x + 1
+    else:
+        print(x.tolist())
+        y = x
+    return y
+""",
+        ("[dilim.ones(2)]", "[-dilim.ones(2)]") * 2,
+        None,
+    ),
+}
+
+PROGRAMS = {**HANDED, **STATE}

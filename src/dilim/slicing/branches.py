@@ -159,15 +159,12 @@ class _Join:
         joined.uncounted = a.state.uncounted | b.state.uncounted
         joined.held = {key: x for key, make in held.items() if (x := make(results)) is not None}
         joined.handed = _same(a.state.handed, b.state.handed)
-        joined.seen = {
-            key: value if a.state.seen.get(key, UNBOUND) is value else _STALE
-            for key, value in {**a.state.seen, **b.state.seen}.items()
-        }
+        joined.seen = dict.fromkeys({**a.state.seen, **b.state.seen}, _STALE)
+        joined.seen |= _same(a.state.seen, b.state.seen)
         if a.dead != b.dead:
             alive = b.state if a.dead else a.state
             joined.cleared, joined.uncounted = alive.cleared, alive.uncounted
-            joined.held, joined.seen = alive.held, alive.seen
-            joined.handed = alive.handed
+            joined.held, joined.handed, joined.seen = alive.held, alive.handed, alive.seen
         slicer.restore(joined)
         for cell, make in cells.items():
             self.trace.assign(cell, self.trace.value(make(results)._data))
