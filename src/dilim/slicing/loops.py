@@ -21,7 +21,7 @@ from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.loop_bodies import written
 from dilim.slicing.numbers import Number
 from dilim.slicing.turns import Turns
-from dilim.slicing.values import Host, Range
+from dilim.slicing.values import UNBOUND, Host, Range
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def loop(slicer: Slicer, statement: program.While | program.For) -> None:
     scope.flags += flags
     scope.loops.append(statement)
     slicer.env[flags[0]] = slicer.env[flags[1]] = False
+    around = slicer.env.get(GO, UNBOUND)
     try:
         if isinstance(statement, program.While):
             _while(slicer, statement)
@@ -51,6 +52,7 @@ def loop(slicer: Slicer, statement: program.While | program.For) -> None:
             _for(slicer, statement)
         stopped = slicer.env.pop(flags[0], False)
         slicer.env.pop(flags[1], None)
+        slicer.env[GO] = around
     finally:
         del scope.flags[number:]
         scope.loops.pop()
