@@ -11,6 +11,7 @@ import numpy as np
 from dilim.backends.llvm import binding, calls
 from dilim.backends.reference.executor import Host
 from dilim.ir import plan as p
+from dilim.ir.structure import written
 from dilim.runtime.arguments import check_inputs, check_variables
 from dilim.runtime.build import cached_object
 from dilim.runtime.programs import Activation, Native, address_of
@@ -21,11 +22,14 @@ class Face:
     """How users see the arguments and results of a program.
 
     Attributes:
-        convert: from what a user gave to one array per input, or a clear error.
+        convert: from what a user gave to one array per argument, or a clear error. Arguments are
+            the inputs and the variables that are given at each call, in this order.
         wrap: from the arrays of the results (numbers for those in ``numbers``) to what users get.
         make: one for each result that is no number: a new object for it; an array or a holder.
         numbers: results (of shape ()) that are Python numbers.
         holder: the class that holds arrays, in arguments and results.
+        bare: whether arguments may be arrays without a holder.
+        taken: inputs (of shape ()) that are given as Python numbers.
         name: of the callable.
         documentation: of the callable.
     """
@@ -35,16 +39,19 @@ class Face:
     make: Sequence[Callable[[], Any]]
     numbers: frozenset[int] = frozenset()
     holder: calls.Holder | None = None
+    bare: bool = True
+    taken: frozenset[int] = frozenset()
     name: str = "program"
     documentation: str = ""
 
 
 class Bound:
-    """A program that always acts on the same variables.
+    """A program as a function.
 
     Args:
         native: the program.
-        variables: one array per variable of the graph; see `Program.run`.
+        variables: one array per variable of the graph, see `Program.run`; None for one that is
+            given at each call.
         face: how users see it.
         host: the other end of channels.
         at_safepoint: see `Program.run`.
@@ -56,14 +63,14 @@ class Bound:
     def __init__(
         self,
         native: Native,
-        variables: Sequence[np.ndarray],
+        variables: Sequence[np.ndarray | None],
         face: Face,
         host: Host | None = None,
         at_safepoint: Callable[[], None] | None = None,
     ) -> None:
-        check_variables(native.graph, variables)
         self._native = native
         self._variables = list(variables)
+        check_variables(native.graph, self._filled(variables))
         self._face = face
         self._host = host
         self._at_safepoint = at_safepoint
@@ -88,56 +95,83 @@ class Bound:
         self._caller.add(self._new_activation().address)
 
     def _signature(self) -> calls.Signature:
-        graph, numbers = self._native.graph, self._face.numbers
-        count = len(graph.inputs)
-        arguments = tuple(
-            calls.Array(value.dtype, value.shape, slot) for slot, value in enumerate(graph.inputs)
-        )
+        graph, face = self._native.graph, self._face
+        first, last = len(graph.inputs), self._native.slots - len(graph.variables)
+        changed = {variable for node in graph.nodes for variable in written(node)}
+        arguments: list[calls.Array | calls.Number] = [
+            calls.Number(value.dtype, slot)
+            if slot in face.taken
+            else calls.Array(value.dtype, value.shape, slot)
+            for slot, value in enumerate(graph.inputs)
+        ]
+        arguments += [
+            calls.Array(variable.dtype, variable.shape, last + k, variable in changed)
+            for k, variable in enumerate(graph.variables)
+            if self._variables[k] is None
+        ]
         results = tuple(
-            calls.Number(value.dtype, count + k)
-            if k in numbers
-            else calls.Array(value.dtype, value.shape, count + k)
+            calls.Number(value.dtype, first + k)
+            if k in face.numbers
+            else calls.Array(value.dtype, value.shape, first + k)
             for k, value in enumerate(graph.outputs)
         )
         return calls.Signature(
-            arguments,
+            tuple(arguments),
             results,
             link_offset=p.LINK,
             slots_offset=p.SLOTS,
             single=len(results) == 1,
             release_gil=self._native.releases_gil,
-            requirements=len(self._face.holder.required) if self._face.holder else 0,
+            requirements=len(face.holder.required) if face.holder else 0,
+            bare=face.bare,
         )
 
     def _new_activation(self) -> Activation:
         """Memory for a run, with the addresses that do not change in its slots."""
-        graph = self._native.graph
+        graph, face = self._native.graph, self._face
         activation = self._native.activation()
-        cells = np.zeros((max(len(self._face.numbers), 1), 8), np.uint8)
-        for row, k in enumerate(sorted(self._face.numbers)):
-            activation.slots[len(graph.inputs) + k] = address_of(cells[row])
-        first = len(graph.inputs) + len(graph.outputs)
-        for k, array in enumerate(self._variables):
-            activation.slots[first + k] = address_of(array)
+        first = len(graph.inputs)
+        slots = [*sorted(face.taken), *(first + k for k in sorted(face.numbers))]
+        cells = np.zeros((max(len(slots), 1), 8), np.uint8)
+        for row, slot in enumerate(slots):
+            activation.slots[slot] = address_of(cells[row])
+        for k, array in enumerate(self._variables, first + len(graph.outputs)):
+            if array is not None:
+                activation.slots[k] = address_of(array)
         activation.grant(self._native.turns)
-        self._activations[activation.address] = (activation, cells)
+        self._activations[activation.address] = (activation, cells[len(face.taken) :])
         return activation
+
+    def _filled(self, given: Sequence[np.ndarray | None]) -> list[np.ndarray]:
+        """An array for each variable; of those that nobody gives, one of its type."""
+        return [
+            np.empty(variable.shape, variable.dtype.numpy) if array is None else array
+            for variable, array in zip(self._native.graph.variables, given, strict=True)
+        ]
+
+    def _checked(self, arrays: Sequence[np.ndarray]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """The arrays of inputs and of variables, from those of the arguments."""
+        graph = self._native.graph
+        count = len(graph.inputs)
+        inputs, given = check_inputs(graph, arrays[:count]), iter(arrays[count:])
+        variables = [next(given) if array is None else array for array in self._variables]
+        check_variables(graph, variables)
+        return inputs, variables
 
     def _slow(self, *args: Any, **kwargs: Any) -> Any:
         graph, face = self._native.graph, self._face
-        arrays = check_inputs(graph, face.convert(*args, **kwargs))
+        inputs, variables = self._checked(face.convert(*args, **kwargs))
         address = self._caller.take()
         activation = self._activations[address][0] if address else self._new_activation()
         outputs = [np.empty(value.shape, value.dtype.numpy) for value in graph.outputs]
-        cells = [int(slot) for slot in activation.slots[len(arrays) : len(arrays) + len(outputs)]]
+        before = activation.slots.copy()
         try:
-            for slot, array in enumerate((*arrays, *outputs)):
+            for slot, array in enumerate((*inputs, *outputs, *variables)):
                 activation.slots[slot] = address_of(array)
             activation.reset()
             self._native.resume(activation, self._host, self._at_safepoint)
         finally:
-            for k in face.numbers:
-                activation.slots[len(arrays) + k] = cells[k]
+            activation.slots[:] = before
             activation.reset()
             self._caller.add(activation.address)
         return face.wrap([x.item() if k in face.numbers else x for k, x in enumerate(outputs)])

@@ -2,8 +2,7 @@
 
 While a region is sliced, real objects stand for those of later calls. Each has a *path*, a Python
 expression that finds it again: ``a0`` an argument, ``G["rate"]`` a global, ``a0.weight``. What the
-slicer relied on becomes a guard. All guards and paths of a region are one Python function, made by
-`Entry.gate`, which gives what the program needs, or None when a guard does not hold.
+slicer relied on becomes a guard. All guards and paths of a region are its `Gate`.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from dilim import dtypes
 from dilim.ir.types import Type
 from dilim.runtime.devices import CPU, Storage
 from dilim.slicing.errors import Unsliceable
+from dilim.slicing.gates import Demands, Gate, tuple_of
 from dilim.slicing.numbers import SMALL, Number, type_of_kind
 from dilim.tensors.cells import Cell
 from dilim.tensors.tensor import Tensor
@@ -73,6 +73,7 @@ class Entry:
         self._memory: dict[Cell, str] = {}
         self._holders: dict[Cell, _Memory] = {}
         self._distinct: dict[str, None] = {}
+        self._tensors: dict[str, Demands] = {}
 
     # --- paths ----------------------------------------------------------------------------
 
@@ -179,21 +180,28 @@ class Entry:
         if x.device is not CPU:
             raise Unsliceable(f"a tensor on {x.device.name}")
         self._path_of[id(x)] = path
-        kind = self.constant(Tensor)
-        self.guard(f"{path}.__class__ is {kind}")
         data = x._data
-        self.guard(f"{path}._shape == {x.shape!r} and {path}._dtype is {self.constant(x.dtype)}")
-        flag = "" if x.requires_grad else "not "
-        self.guard(f"{path}._device is {self.constant(CPU)}")
-        if x._node is None:
-            self.guard(f"{path}._node is None")
-        else:
-            self.guard(f"{path}._node is not None")
-            self.guard(f"{path}._node.version == {path}._storage.version")
-        self.guard(f"{flag}{path}._requires_grad")
         if not data.flags.c_contiguous:
             raise Unsliceable("a tensor whose elements are not in row-major order")
-        self.guard(f"{path}._data.flags.c_contiguous")
+        layout = [
+            f"{path}.__class__ is {self.constant(Tensor)}",
+            f"{path}._shape == {x.shape!r} and {path}._dtype is {self.constant(x.dtype)}",
+            f"{path}._device is {self.constant(CPU)}",
+            f"{path}._data.flags.c_contiguous",
+        ]
+        tape = [
+            f"{path}._node is None",
+            f"{'' if x.requires_grad else 'not '}{path}._requires_grad",
+        ]
+        if x._node is not None:
+            tape[:1] = [
+                f"{path}._node is not None",
+                f"{path}._node.version == {path}._storage.version",
+            ]
+        for condition in layout + tape:
+            self.guard(condition)
+        is_plain = x._node is None and not x.requires_grad
+        self._tensors[path] = Demands(tuple(layout), tuple(tape), is_plain)
         self.adopt(x, path, data)
         return x
 
@@ -227,50 +235,28 @@ class Entry:
 
     def finder(self, paths: Sequence[str]) -> Callable[..., Any]:
         """A function from the frame's values to what is found at some paths, a tuple."""
-        text = f"lambda {', '.join(self._arguments.values())}: {_tuple(list(paths))}"
+        text = f"lambda {', '.join(self._arguments.values())}: {tuple_of(paths)}"
         made: Callable[..., Any] = eval(text, dict(self.constants))
         return made
 
-    def gate(self, cells: list[Cell], without: Sequence[str] = ()) -> Callable[..., Any]:
-        """A function from the frame's values to what the program needs, or None.
+    def gate(self, cells: Sequence[Cell]) -> Gate:
+        """All that was demanded so far.
 
         Args:
             cells: the memory of the program.
-            without: paths of what the program itself changes; they are not looked at, and None
-                stands for what is found there.
-
-        Returns:
-            A function that gives numbers, memory (tensors) and slots, three tuples.
         """
-
-        def kept(text: str) -> bool:
-            return not any(path in text for path in without)
-
-        conditions = [text for text in self._guards if kept(text)] or ["True"]
-        distinct = [path for path in self._distinct if kept(path)]
-        if len(distinct) > 1:
-            ids = ", ".join(f"id({path})" for path in distinct)
-            conditions.append(f"len({{{ids}}}) == {len(distinct)}")
-        memory = [self.memory(cell) for cell in cells]
-        if any(cell.is_written for cell in cells) and len(set(memory)) > 1:
-            ids = ", ".join(f"id({path}._storage)" for path in memory if kept(path))
-            conditions.append(f"len({{{ids}}}) == {sum(map(kept, memory))}")
-        lines = [f"def gate({', '.join(self._arguments.values())}):", "  try:", "    if not ("]
-        lines += [f"      {'and ' if k else ''}({text})" for k, text in enumerate(conditions)]
-        lines += ["    ):", "      return None"]
-        parts = (
-            _tuple([path if kept(path) else "None" for path in paths])
-            for paths in (self.inputs, memory, self.slots)
+        memory = tuple(map(self.memory, cells))
+        return Gate(
+            arguments=tuple(self._arguments.values()),
+            conditions=tuple(self._guards),
+            distinct=tuple(self._distinct),
+            inputs=tuple(self.inputs),
+            memory=memory,
+            written=tuple(cell.is_written for cell in cells),
+            slots=tuple(self.slots),
+            constants=dict(self.constants),
+            tensors={path: found for path, found in self._tensors.items() if path in memory},
         )
-        lines.append(f"    return {', '.join(parts)}")
-        lines += [
-            "  except (AttributeError, LookupError, TypeError, ValueError):",
-            "    return None",
-        ]
-        space = dict(self.constants)
-        exec(compile("\n".join(lines), "<dilim gate>", "exec"), space)
-        made: Callable[..., Any] = space["gate"]
-        return made
 
 
 class _Memory:
@@ -281,10 +267,6 @@ class _Memory:
     def __init__(self, array: np.ndarray, storage: Storage) -> None:
         self._data = array
         self._storage = storage
-
-
-def _tuple(paths: list[str]) -> str:
-    return f"({', '.join(paths)}{',' if paths else ''})"
 
 
 def _word(name: str | None) -> str:

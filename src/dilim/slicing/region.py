@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
@@ -13,23 +14,26 @@ from dilim.ir.types import Type
 from dilim.runtime.cache import cache
 from dilim.slicing import program, surprises
 from dilim.slicing.changes import kinds_of
+from dilim.slicing.direct import direct_call
+from dilim.slicing.endings import Ending, ending_of
 from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.fingerprints import Fingerprint
 from dilim.slicing.fragments import Fragments
 from dilim.slicing.host import CHECK, END, EXIT, RECEIVE, TURN, Action
 from dilim.slicing.interpreter import Scope
+from dilim.slicing.leaves import follow_leaves
 from dilim.slicing.report import Notes
 from dilim.slicing.runner import Runner, module_of
 from dilim.slicing.runs import kind_of
 from dilim.slicing.slicer import Slicer
+from dilim.slicing.tracebacks import users_view
 from dilim.slicing.tracing import SlicerTrace
 from dilim.slicing.values import Host, Range
 from dilim.tensors import control
 from dilim.tensors.cells import Cell
 from dilim.tensors.symbolic import finish
 from dilim.tensors.tape import mode
-from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from dilim.slicing.meters import Trial
@@ -61,7 +65,7 @@ class Region:
     Attributes:
         graph: the graph program.
         notes: what is reported.
-        gate: from the values of the parameters to what the program needs, or None.
+        gated: what it demands, and where it finds what it needs.
         kinds: what of which kind it was made for.
         narrator: tells what happens in a run; None for nobody.
         trial: finds out whether it is quicker than plain Python; None if nobody wants to know.
@@ -89,6 +93,7 @@ class Region:
         started = time.perf_counter()
         self.code = code
         self.function = function
+        self._settings = numerics, backend
         decisions = set(known)
         self._deadline = time.thread_time() + MOST_SECONDS  # the same under load
         for _ in range(MOST_ATTEMPTS):
@@ -106,7 +111,10 @@ class Region:
         self.learned: dict[Any, Any] = {}
         self.left: list[str] = []
         is_draft = after is None and self.unknown > 0 and not has_loop(self.graph)
-        self._settings = numerics, "reference" if is_draft else backend
+        if is_draft:
+            self._settings = numerics, "reference"
+        self.direct: Callable[..., Any] | None = None
+        self.direct_runs = 0
         self._program: Any = None
         self._free: list[Runner] = []
         self._runners: list[Runner] = []
@@ -126,7 +134,7 @@ class Region:
         slicer.deadline = self._deadline
         slicer.fragment = _fragments()
         slicer.finish = lambda value, atom: _finish(slicer, value, atom, self.after is not None)
-        grads = _follow_leaves(slicer)
+        grads = follow_leaves(slicer)
         entry.guard(f"{entry.constant(mode)}.recording is {mode.recording}")
         try:
             with trace.tracing():
@@ -149,11 +157,9 @@ class Region:
         traced = finish(slicer.trace, [])
         self.graph: Graph = traced.graph
         self.cells: tuple[Cell, ...] = traced.cells
-        self.gate = entry.gate(list(self.cells))
+        self.gated = entry.gate(self.cells)
         self.kinds = kinds_of(entry, self.names, "argument" if self.after is None else "variable")
-        self.inputs, self.slots = list(entry.inputs), list(entry.slots)
         self.unknown = slicer.unknown
-        self.paths = [entry.memory(cell) for cell in self.cells]
         self.actions: list[Action] = slicer.actions
         self.is_checked = any(action.channel[0] == CHECK for action in self.actions)
         if self.is_checked:
@@ -162,10 +168,13 @@ class Region:
         for constant in self.constants.values():
             if isinstance(constant, Fingerprint):
                 constant.renew()
+        self.ending: Ending | None = None
+        if self._settings[1] == "llvm" and self.after is None:
+            arguments = dict(zip(self.names, self.gated.arguments, strict=True))
+            self.ending = ending_of(self.graph, self.actions, arguments)
         self.frames = slicer.frames
         self.notes = slicer.notes
         self._callers, self._names = slicer.places, slicer.names
-        self._source = module_of(self.actions, self.constants)
 
     def _keep_checks(self, slicer: Slicer) -> None:
         """What is looked at again after host code that may have changed anything."""
@@ -177,7 +186,7 @@ class Region:
         leaves = [entry.path(leaf) for leaf in known]
         self.grad_paths = [slicer.grad_path(leaf) for leaf in known]
         changed += self.grad_paths
-        self.again = entry.gate(list(self.cells), changed)
+        self.again = self.gated.function(changed)
         self.find_leaves = entry.finder(leaves)
 
     def _enter(self, slicer: Slicer, value: Any, path: str, name: str) -> Any:
@@ -198,6 +207,16 @@ class Region:
         else:
             _end_of_loop(slicer, self.after)
 
+    @functools.cached_property
+    def source(self) -> Any:
+        """The code of all actions."""
+        return module_of(self.actions, self.constants)
+
+    @functools.cached_property
+    def gate(self) -> Callable[..., Any]:
+        """From the values of the parameters to what the program needs, or None."""
+        return self.gated.function()
+
     # --- running --------------------------------------------------------------------------
 
     @property
@@ -206,7 +225,12 @@ class Region:
         from dilim.runtime.programs import is_compiled  # llvmlite takes time to import
 
         numerics, backend = self._settings
-        return backend == "reference" or is_compiled(self.graph, numerics)  # type: ignore[arg-type]
+        return backend == "reference" or is_compiled(self._runs, numerics)  # type: ignore[arg-type]
+
+    @property
+    def _runs(self) -> Graph:
+        """The graph that is compiled."""
+        return self.graph if self.ending is None or self.narrator is not None else self.ending.graph
 
     def prepare(self) -> None:
         """Compile the graph program."""
@@ -216,12 +240,17 @@ class Region:
             numerics, backend = self._settings
             kept = cache()
             hits, misses = kept.hits, kept.misses
-            self._program = compile_graph(self.graph, numerics=numerics, backend=backend)  # type: ignore[arg-type]
+            program_: Any = compile_graph(self._runs, numerics=numerics, backend=backend)  # type: ignore[arg-type]
+            self._program = program_
             self.cache_hits, self.cache_misses = kept.hits - hits, kept.misses - misses
             if backend == "llvm":
-                for constant in self.constants:
+                for constant in self.constants.values():
                     if isinstance(constant, Fingerprint):
                         constant.watch()
+            if self.ending is not None and self.narrator is None:
+                self.direct = direct_call(
+                    self.ending, self.gated, program_.native, self.constants, self.seen_by_user
+                )
 
     def run(
         self, found: tuple[Any, Any, Any], values: tuple[Any, ...], frame: dict[str, Any]
@@ -252,6 +281,12 @@ class Region:
         if site is None:
             return []
         return [*self._callers.get(site, ()), (self._names.get(site, self.code.name), *site)]
+
+    def seen_by_user(self, error: Exception) -> Exception:
+        """An error of an operation of the graph, with the calls that were laid out flat."""
+        if getattr(error, "site", None) is not None:
+            error.__context__ = None
+        return users_view(error, self.places_of(error))
 
     def callers_of(self, site: tuple[str, int]) -> tuple[tuple[str, str, int], ...]:
         """Name, file and line of the calls in which a line of the user's was laid out flat."""
@@ -291,7 +326,7 @@ class Region:
 
     def served(self) -> dict[str, int]:
         """How often the program came to the point of each channel."""
-        found: dict[str, int] = {}
+        found = {self.actions[-1].channel: self.direct_runs} if self.direct_runs else {}
         for runner in self._runners:
             for channel, count in runner.session.served().items():
                 found[channel] = found.get(channel, 0) + count
@@ -347,42 +382,3 @@ def _fragments() -> Callable[[Scope, Any], Callable[[dict[str, Any]], None]]:
         return found.piece(tuple(statements))
 
     return fragment
-
-
-def _follow_leaves(slicer: Slicer) -> dict[int, tuple[Tensor, Any]]:
-    """Note each leaf that the slicer comes to know, with the gradient that it has at entry."""
-    trace = slicer.trace
-    grads: dict[int, tuple[Tensor, Any]] = {}
-    know = slicer.know_leaves
-
-    def know_leaves(value: Any) -> None:
-        before = len(slicer.leaves)
-        know(value)
-        if len(slicer.leaves) > before:
-            for key, leaf in slicer.leaves.items():
-                if key not in grads:
-                    grads[key] = leaf, leaf.grad
-                    _enter_grad(slicer, leaf)
-
-    def use_grad(leaf: Tensor) -> None:
-        slicer.know_leaves(leaf)
-        slicer.use_grad(leaf)
-
-    slicer.know_leaves = know_leaves  # type: ignore[method-assign]
-    slicer.initial_grads = grads
-    trace.before_failure = slicer.before_failure
-    trace.use_grad = use_grad
-    return grads
-
-
-def _enter_grad(slicer: Slicer, leaf: Tensor) -> None:
-    """A gradient that is there at entry is memory of the program, found through its leaf."""
-    grad = leaf.grad
-    if grad is None:
-        return
-    path = slicer.grad_path(leaf)
-
-    def adopt(x: Tensor) -> None:
-        slicer.entry.enter(x, path)
-
-    slicer.trace.grads_at_entry[id(grad)] = adopt

@@ -26,7 +26,7 @@ class Runner:
 
         self.region = region
         self.host = Run(region.frames, region.after is not None)
-        handlers = _handlers(region._source, self.host, region.constants)
+        handlers = _handlers(region.source, self.host, region.constants)
         if region.narrator is not None:
             handlers = region.narrator.wrapped(handlers)
         self.session = Session(program_, handlers)
@@ -42,7 +42,7 @@ class Runner:
         for array, number in zip(self.inputs, numbers, strict=True):
             array[()] = number
         host.frames[0] = frame
-        host.memories = dict(zip(self.region.paths, memory, strict=True))
+        host.memories = dict(zip(self.region.gated.memory, memory, strict=True))
         if self.region.is_checked:
             self._be_ready_to_check(found, values)
         try:
@@ -97,7 +97,9 @@ class Runner:
                 changed.add(("host path", path))
         if again is not None:
             for paths, now, before in zip(
-                (region.inputs, region.paths, region.slots), again, found, strict=True
+                (region.gated.inputs, region.gated.memory, region.gated.slots),
+                *(again, found),
+                strict=True,
             ):
                 for path, x, y in zip(paths, now, before, strict=True):
                     if not _same(x, y):
@@ -108,8 +110,6 @@ class Runner:
 
     def _seen_by_user(self, error: Exception) -> Exception:
         """The error with the calls that were laid out flat."""
-        if getattr(error, "site", None) is not None:
-            error.__context__ = None
         entry = error.__traceback__
         while entry is not None:
             code = entry.tb_frame.f_code
@@ -119,7 +119,7 @@ class Runner:
                         around = len(action.callers) - self.host.ended
                         return users_view(error, action.callers[:around])
             entry = entry.tb_next
-        return users_view(error, self.region.places_of(error))
+        return self.region.seen_by_user(error)
 
 
 def _same(a: Any, b: Any) -> bool:

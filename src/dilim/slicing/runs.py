@@ -248,22 +248,13 @@ class Run:
         return x
 
     def with_gradient(self, x: Tensor, maker: str = "identity") -> Tensor:
-        """Mark a tensor as the result of a tape that is not at hand any more."""
-        if not x.requires_grad:
-            node: Any = use_up(x, maker)._node
-            node.serial = 0  # before all that was made from it
-        return x
+        """See `with_gradient`."""
+        return with_gradient(x, maker)
 
     def view(self, number: int, base: Tensor, steps: Sequence[Step]) -> Tensor:
         """A view of a tensor."""
-        x = base
-        with no_grad():
-            for step in steps:
-                x = apply(OPERATIONS[step.op], x, **step.params)
-            if not steps:
-                x = x.detach()
-        self.views[number] = x
-        return x
+        made = self.views[number] = view_of(base, steps)
+        return made
 
     def moment(self, number: int) -> int:
         """The moment at which this runs; the first of each number is kept."""
@@ -299,9 +290,32 @@ class Run:
 
     def memory(self, path: str) -> Tensor:
         """A tensor over the memory of a variable."""
-        holder = self.memories[path]
-        data = holder._data
-        x: Tensor = object.__new__(Tensor)
-        x._fill(data, data.shape, dtypes.from_numpy(data.dtype), CPU)
-        x._storage = holder._storage
-        return x
+        return memory_of(self.memories[path])
+
+
+def with_gradient(x: Tensor, maker: str = "identity") -> Tensor:
+    """Mark a tensor as the result of a tape that is not at hand any more."""
+    if not x.requires_grad:
+        node: Any = use_up(x, maker)._node
+        node.serial = 0  # before all that was made from it
+    return x
+
+
+def view_of(base: Tensor, steps: Sequence[Step]) -> Tensor:
+    """A view of a tensor."""
+    x = base
+    with no_grad():
+        for step in steps:
+            x = apply(OPERATIONS[step.op], x, **step.params)
+        if not steps:
+            x = x.detach()
+    return x
+
+
+def memory_of(holder: Any) -> Tensor:
+    """A tensor over the memory that something holds."""
+    data = holder._data
+    x: Tensor = object.__new__(Tensor)
+    x._fill(data, data.shape, dtypes.from_numpy(data.dtype), CPU)
+    x._storage = holder._storage
+    return x

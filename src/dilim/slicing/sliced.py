@@ -12,6 +12,7 @@ from typing import Any, Final
 from dilim.errors import UnsupportedError
 from dilim.slicing import faces
 from dilim.slicing.advice import Adviser
+from dilim.slicing.direct import MISS
 from dilim.slicing.errors import Unsliceable
 from dilim.slicing.explanation import Explanation
 from dilim.slicing.fronts import called, front, redirect
@@ -149,9 +150,9 @@ class Sliced:
         if mode.watched:
             return called(self._function, values)
         for region in self._variants:
-            found = region.gate(*values)
-            if found is not None:
-                return self._run(region, found, values)
+            result = self._tried(region, values)
+            if result is not MISS:
+                return result
         for region in self._doubted:
             if region.gate(*values) is not None:
                 self._shown = region
@@ -159,10 +160,25 @@ class Sliced:
         if self._seconds >= min(self._after, self._trial):
             new = self._compile(values)
             if new is not None:
-                found = new.gate(*values)
-                if found is not None:
-                    return self._run(new, found, values)
+                result = self._tried(new, values)
+                if result is not MISS:
+                    return result
         return self._plainly(values)
+
+    def _tried(self, region: Region, values: tuple[Any, ...]) -> Any:
+        """What a program gives, or `MISS` if it cannot be used now."""
+        if region.direct is None:
+            found = region.gate(*values)
+            return MISS if found is None else self._run(region, found, values)
+        try:
+            result = region.direct(*values)
+        except BaseException:
+            self._statistics.native_calls += 1
+            raise
+        if result is not MISS:
+            self._statistics.native_calls += 1
+            region.direct_runs += 1
+        return result
 
     def slices(self, *args: Any, **keywords: Any) -> Slices:
         """The two programs as readable Python; ``print`` them, or end a notebook cell with them.

@@ -54,7 +54,7 @@ def fast_call(
         for number, value in enumerate(outputs)
         if number not in numbers
     ]
-    face = Face(convert, _collected, make, numbers, HOLDER, "compiled")
+    face = Face(convert, _collected, make, numbers, HOLDER, name="compiled")
     function = Bound(program.native, arrays, face).function
     written = [
         cell.storage for cell in traced.cells if cell.is_written and cell.storage is not None

@@ -85,6 +85,7 @@ class Signature:
         single: whether the only result is returned itself, not in a tuple.
         release_gil: whether other Python threads may run meanwhile; costs 30 ns.
         requirements: number of attributes of a holder that are compared.
+        bare: whether arguments may be arrays without a holder.
     """
 
     arguments: tuple[Array | Number, ...]
@@ -94,6 +95,7 @@ class Signature:
     single: bool = True
     release_gil: bool = False
     requirements: int = 0
+    bare: bool = True
 
     @property
     def words(self) -> tuple[str, ...]:

@@ -141,22 +141,35 @@ class _CallerWriter(Writer):
     def _check_array(self, number: int, given: str, argument: Array) -> None:
         array_type = self.word("array_type")
         kind = self.load("ptr", given, known.TYPE)
+        if not self._signature.bare:
+            array = self._array_of_holder(given, kind)
+            self._take_array(number, array, argument)
+            return
         plain, holder, both = (f"{name}{number}" for name in ("plain", "holder", "both"))
         self.branch(self.let(f"icmp eq ptr {kind}, {array_type}"), plain, holder)
         self.label(holder)
-        self.need_equal("ptr", kind, self.word("holder_type"), "back")
-        for k in range(self._signature.requirements):
-            value = self.load("ptr", given, self.word(f"required_offset{k}", "i64"))
-            self.need_equal("ptr", value, self.word(f"required_value{k}"), "back")
-        inner = self.load("ptr", given, self.word("holder_offset", "i64"))
-        self.need(self.let(f"icmp ne ptr {inner}, null"), "back")
-        self.need_equal("ptr", self.load("ptr", inner, known.TYPE), array_type, "back")
+        inner = self._array_of_holder(given, kind)
         self.do(f"br label %{both}")
         source = self.block
         self.label(plain)
         self.do(f"br label %{both}")
         self.label(both)
         array = self.let(f"phi ptr [ {given}, %{plain} ], [ {inner}, %{source} ]")
+        self._take_array(number, array, argument)
+
+    def _array_of_holder(self, given: str, kind: str) -> str:
+        """The array in an argument of this class."""
+        self.need_equal("ptr", kind, self.word("holder_type"), "back")
+        for k in range(self._signature.requirements):
+            value = self.load("ptr", given, self.word(f"required_offset{k}", "i64"))
+            self.need_equal("ptr", value, self.word(f"required_value{k}"), "back")
+        inner = self.load("ptr", given, self.word("holder_offset", "i64"))
+        self.need(self.let(f"icmp ne ptr {inner}, null"), "back")
+        kind = self.load("ptr", inner, known.TYPE)
+        self.need_equal("ptr", kind, self.word("array_type"), "back")
+        return inner
+
+    def _take_array(self, number: int, array: str, argument: Array) -> None:
         self._check_layout(number, array, argument)
         self._held.append(array)
         self._set_slot(argument, self.load("ptr", array, known.DATA))
