@@ -177,6 +177,7 @@ class Sliced:
             raise
         if result is not MISS:
             self._statistics.native_calls += 1
+            self._shown = region
             region.direct_runs += 1
         return result
 
