@@ -169,8 +169,7 @@ def test_the_first_difference_is_named(change, monkeypatch):
 def fails(x):
     print("before")
     LOG.append(0)
-    y = x @ x
-    return y
+    return x @ x
 
 
 def test_exceptions_are_compared_and_leave_as_ever(monkeypatch):
@@ -185,7 +184,7 @@ def test_exceptions_are_compared_and_leave_as_ever(monkeypatch):
     assert places[1:] == [("fails", fails.__code__.co_firstlineno + 3)]
     faulty(monkeypatch, nothing)
     monkeypatch.setattr("dilim.slicing.checked.called", lambda f, values: 1)
-    with pytest.raises(CheckError, match="the exception is ShapeError: .*, none in plain Python"):
+    with pytest.raises(CheckError, match=r"the exception is ShapeError: .*, none in plain Python"):
         f(dilim.ones((2, 3)))
 
 

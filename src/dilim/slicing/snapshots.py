@@ -278,7 +278,12 @@ class Snapshot:
 _AT_REST: Final = (inspect.GEN_CREATED, inspect.GEN_CLOSED)
 _KNOWN: Final = frozenset(
     {object, list, dict, set, bytearray, collections.deque, array.array}
-    | {collections.OrderedDict, collections.defaultdict, types.MappingProxyType, types.SimpleNamespace}
+    | {
+        collections.OrderedDict,
+        collections.defaultdict,
+        types.MappingProxyType,
+        types.SimpleNamespace,
+    }
     | {types.GenericAlias, types.UnionType}
 )
 """Classes, not written in Python, whose objects are put back or do not change."""
