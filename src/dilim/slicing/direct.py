@@ -20,14 +20,14 @@ from dilim.ir.types import Type
 from dilim.runtime.devices import CPU, Storage
 from dilim.slicing.endings import Ending
 from dilim.slicing.gates import Gate, all_different, checked, tuple_of
-from dilim.slicing.runs import Run, memory_of, view_of, with_gradient
+from dilim.slicing.runs import Run, memory_of, part_of, view_of, with_gradient
 from dilim.tensors.tensor import Tensor
 
 MISS: Final = object()
 """What a direct call gives where a condition does not hold: nothing was done."""
 DIRECT_FILE: Final = "<dilim direct call>"
 """The file name of the code of direct calls."""
-_STATELESS: Final = {"with_gradient": with_gradient, "memory_of": memory_of, "view_of": view_of}
+_STATELESS: Final = {x.__name__: x for x in (with_gradient, memory_of, view_of, part_of)}
 
 
 class Missed(Exception):
