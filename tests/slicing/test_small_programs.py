@@ -12,6 +12,7 @@ from slicing import (
     small_programs,
     small_real,
     small_training,
+    small_values,
 )
 from slicing.comparing import Call, check
 
@@ -25,6 +26,7 @@ ALL = {
     **small_training.PROGRAMS,
     **small_derivatives.DERIVATIVES,
     **small_real.PROGRAMS,
+    **small_values.VALUES,
 }
 
 

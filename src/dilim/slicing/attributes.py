@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.numbers import Number
-from dilim.slicing.values import UNBOUND, Host, holds_host, owner_of
+from dilim.slicing.values import UNBOUND, Host, holds_hidden, holds_host, owner_of
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def read(slicer: Slicer, node: ast.Attribute) -> Callable[[], Any]:
         raise OnHost("an attribute that host code changes")
     found = slicer.heap.get((id(owner), name), UNBOUND)
     if found is not UNBOUND:
-        if holds_host(found):
+        if holds_hidden(found):
             raise OnHost("an attribute that the host has set")
         return lambda: found
     if kind is types.ModuleType:
@@ -183,7 +183,7 @@ def assign(slicer: Slicer, target: ast.Attribute, value: Any) -> Callable[[], No
         raise OnHost("an attribute that host code changes")
     if not plain:
         raise OnHost("an object that sets attributes in a way of its own")
-    if holds_host(value):
+    if holds_hidden(value):
         slicer.heap[id(owner), name] = Host()
         slicer.owners[id(owner)] = owner
         raise OnHost

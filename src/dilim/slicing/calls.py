@@ -8,12 +8,20 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing import contents, library, numbers, program
-from dilim.slicing.attributes import is_module, is_traced
+from dilim.slicing.attributes import is_dilims, is_module, is_traced
 from dilim.slicing.errors import OnHost
 from dilim.slicing.inlining import Given, inline
 from dilim.slicing.numbers import Number
-from dilim.slicing.operators import check_depth
-from dilim.slicing.values import Host, Range, holds_host, holds_number, is_among, owner_of
+from dilim.slicing.operators import PLAIN, check_depth
+from dilim.slicing.values import (
+    ITERATORS,
+    Host,
+    Range,
+    holds_host,
+    holds_number,
+    is_among,
+    owner_of,
+)
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -27,6 +35,8 @@ _PURE: Final = frozenset(
 )  # fmt: skip
 _SHALLOW: Final = (len, tuple, enumerate, zip, isinstance, type, reversed, callable)
 """Builtins that do not look at the items of what they are given."""
+_CLASSLIKE: Final = (isinstance, issubclass, type, callable)
+"""Builtins that look at classes only, so that no code of the user's runs."""
 _MAKERS: Final = frozenset({list, dict})
 _CONVERSIONS: Final = frozenset({int, float, bool})
 _READS: Final = {"item": None, "__float__": float, "__int__": int, "__bool__": bool}
@@ -66,6 +76,7 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
     if is_among(function, _MAKERS):
         if any(x.__class__ not in (list, tuple, dict, range) for x in args) or _unknown(args):
             raise OnHost
+        args = [_entered(slicer, x) for x in args]
         return lambda: slicer.make(function(*args, **keywords))
     if _is_pure(function):
         return lambda: _pure(slicer, function, args, keywords)
@@ -178,8 +189,19 @@ def _pure(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, An
         if function is abs:
             return numbers.unary(abs, args[0])
         raise OnHost("a builtin of a number of the program")
-    if _unknown(given) or any(_is_foreign(slicer, x) for x in given):
+    if _unknown(given):
         raise OnHost
+    if function is len and len(args) == 1 and args[0].__class__ in (list, dict):
+        if id(args[0]) not in slicer.fresh:
+            contents.counted(slicer, args[0])
+        return len(args[0])
+    if not is_among(function, _CLASSLIKE):
+        args = [_entered(slicer, x) for x in args]
+        keywords = {key: _entered(slicer, x) for key, x in keywords.items()}
+        given = (*args, *keywords.values())
+        is_shallow = is_among(function, _SHALLOW)
+        if not all(_is_plain(x, is_shallow) for x in given):
+            raise OnHost("an object of the user's is looked at")
     if not is_among(function, _SHALLOW) and any(map(holds_number, given)):
         raise OnHost("a builtin of numbers of the program")
     if function in (str, repr, sorted, min, max, any, all) and any(
@@ -188,29 +210,32 @@ def _pure(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, An
         raise OnHost("a builtin that looks into tensors")
     if function in (hasattr, getattr):
         raise OnHost
-    if function is sum and any(x.__class__ is Number for x in _flat(given)):
-        raise OnHost
     result = function(*args, **keywords)
-    if result.__class__ in (enumerate, zip, reversed):
+    if result.__class__ in ITERATORS:
         slicer.makings[id(result)] = result
         if slicer.current is not None:
             slicer.made_by[id(result)] = slicer.current
     return slicer.make(result) if result.__class__ in (list, dict) else result
 
 
-def _is_foreign(slicer: Slicer, x: Any) -> bool:
-    """Whether an object may run code of the user when it is looked at."""
-    if x.__class__ in (list, dict):
-        if id(x) in slicer.fresh:
-            return False
-        slicer.look_into(x)
-        path = slicer.entry.path(x)
-        slicer.entry.guard(f"len({path}) == {len(x)}")
-        pairs = list(x.items() if isinstance(x, dict) else enumerate(x))
-        for key, item in pairs:
-            slicer.outside(item, f"{path}[{key!r}]")
-        return any(item.__class__ in (int, float) for _, item in pairs)
-    return False
+def _entered(slicer: Slicer, x: Any) -> Any:
+    """A list or dict from outside as the region sees it; anything else as it is."""
+    return contents.opened(slicer, x) if x.__class__ in (list, dict) else x
+
+
+def _is_plain(x: Any, is_shallow: bool) -> bool:
+    """Whether a builtin that is given an object runs no code of the user's.
+
+    Args:
+        x: the object.
+        is_shallow: whether the builtin does not look at its items.
+    """
+    kind = x.__class__
+    if kind in (tuple, list, dict) and not is_shallow:
+        parts = [*x, *x.values()] if kind is dict else x
+        return all(_is_plain(part, is_shallow) for part in parts)
+    known = kind in PLAIN or kind in (list, dict) or kind in ITERATORS
+    return known or isinstance(x, Tensor) or is_dilims(kind)
 
 
 def _flat(values: Any, depth: int = 0) -> list[Any]:

@@ -18,13 +18,13 @@ from dilim.slicing.direct_code import Code, Missed, Spares
 from dilim.slicing.endings import Ending
 from dilim.slicing.fingerprints import Standing, is_standing
 from dilim.slicing.gates import Gate, all_different, checked
-from dilim.slicing.runs import Run, memory_of, view_of, with_gradient
+from dilim.slicing.runs import Run, memory_of, part_of, view_of, with_gradient
 
 MISS: Final = object()
 """What a direct call gives where a condition does not hold: nothing was done."""
 DIRECT_FILE: Final = "<dilim direct call>"
 """The file name of the code of direct calls."""
-_STATELESS: Final = {"with_gradient": with_gradient, "memory_of": memory_of, "view_of": view_of}
+_STATELESS: Final = {x.__name__: x for x in (with_gradient, memory_of, view_of, part_of)}
 
 
 class _Call:

@@ -170,10 +170,11 @@ class _Rewriter(ast.NodeTransformer):
                 self.counted += ast.literal_eval(paths)
             case ast.Expr(
                 ast.Call(
-                    ast.Attribute(ast.Name("R"), "view"), [ast.Constant(int(number)), base, steps]
+                    ast.Attribute(ast.Name("R"), "view" | "part" as kind),
+                    [ast.Constant(int(number)), base, where],
                 )
             ):
-                made = f"w{number} = view_of({self._text(base)}, {self._text(steps)})"
+                made = f"w{number} = {kind}_of({self._text(base)}, {self._text(where)})"
                 self.lines.append(made)
             case ast.Expr(
                 ast.Call(

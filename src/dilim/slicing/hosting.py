@@ -14,7 +14,7 @@ from dilim.slicing.host import BIND, EXIT, FRAGMENT, ITERATE, MOVE, RECEIVE, TUR
 from dilim.slicing.interpreter import Interpreter, Scope
 from dilim.slicing.numbers import Number
 from dilim.slicing.pending import Pending
-from dilim.slicing.values import UNBOUND, Conflict, Host, owner_of
+from dilim.slicing.values import ITERATORS, UNBOUND, Conflict, Host, owner_of
 from dilim.tensors import control
 from dilim.tensors.tape import mode, no_grad
 from dilim.tensors.tensor import Tensor
@@ -365,7 +365,7 @@ def _containers(value: Any, depth: int = 0) -> list[Any]:
         return [owner]
     if value.__class__ is tuple and depth < 4:
         return [each for x in value for each in _containers(x, depth + 1)]
-    if value.__class__ in (list, dict, set, enumerate, zip, reversed):
+    if value.__class__ in (list, dict, set) or value.__class__ in ITERATORS:
         return [value]
     return []
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from dilim.ir.structure import READ, STRUCTURAL
 from dilim.passes.raising import may_raise
 from dilim.runtime.devices import CPU
-from dilim.slicing import attributes, program
+from dilim.slicing import attributes, parts, program
 from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost
 from dilim.slicing.fingerprints import Fingerprint
@@ -134,6 +134,7 @@ class Interpreter:
         self.touched: dict[int, Any] = {}
         self.makings: dict[int, Any] = {}
         self.joined: dict[int, tuple[Number, Tensor | None, Tensor | None]] = {}
+        self.bases: dict[int, Tensor] = {}
         self.looked_into: dict[int, Any] = {}
         self.peeled: dict[program.Statement, int] = {}
         self.kept: list[Any] = []
@@ -142,7 +143,7 @@ class Interpreter:
         self.step_frame: Any = trace.top
         self.deadline = math.inf
         self.objects = Objects(trace, entry)
-        self.objects.joined = self.joined
+        self.objects.joined, self.objects.bases = self.joined, self.bases
         self.objects.is_fresh = lambda value: id(value) in self.fresh
         self.tapes = self.objects.tapes = Tapes(
             trace,
@@ -302,7 +303,9 @@ class Interpreter:
         """
         self.joined[id(x)] = flag, yes, no
         self.kept.append(x)
-        self.trace.frozen.add(x._data.cell)
+        base = self.bases[id(x)] = self.trace.symbol(self.trace.contents(x._data.cell))
+        pair = (base if each is None else each for each in (yes, no))
+        parts.follow_either(self.trace, x, flag, *pair)
 
     def new_frame(self) -> int:
         """The number of another frame on the host."""

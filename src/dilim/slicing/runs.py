@@ -87,6 +87,7 @@ class Run:
     def reset(self) -> None:
         """Forget what belongs to the last run."""
         self.result = None
+        self.left = []
         self.ended = 0
         self.slots = ()
         self.objects.clear()
@@ -256,6 +257,11 @@ class Run:
         made = self.views[number] = view_of(base, steps)
         return made
 
+    def part(self, number: int, base: Tensor, index: Any) -> Tensor:
+        """A view of a tensor at an index."""
+        made = self.views[number] = part_of(base, index)
+        return made
+
     def moment(self, number: int) -> int:
         """The moment at which this runs; the first of each number is kept."""
         made = now()
@@ -310,6 +316,12 @@ def view_of(base: Tensor, steps: Sequence[Step]) -> Tensor:
         if not steps:
             x = x.detach()
     return x
+
+
+def part_of(base: Tensor, index: Any) -> Tensor:
+    """A view of a tensor at an index."""
+    with no_grad():
+        return base[index]
 
 
 def memory_of(holder: Any) -> Tensor:

@@ -18,6 +18,7 @@ from dilim.ir.graph import Site
 from dilim.slicing import (
     attributes,
     branches,
+    choices,
     loops,
     operations,
     program,
@@ -246,6 +247,17 @@ class Slicer(Naming):
             return attributes.of_instance(self, owner, key[1])()
         except OnHost as refusal:
             raise Unsliceable(refusal.reason) from None
+
+    def condition(self, atom: ast.expr) -> bool | Number:
+        """The truth of a value: known now, or a bool of the graph."""
+        value, place = self.value_or_host(atom)
+        try:
+            if value.__class__ is not Host:
+                return choices.truth(self, value)
+        except OnHost:
+            self.hand_over(self.scope, place.id, value)
+            self.env[place.id] = Host()
+        return self.receive_truth(place.id)
 
     def branch(
         self,
