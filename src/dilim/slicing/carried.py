@@ -61,6 +61,7 @@ class Carried:
         given: places whose tensor at the end of a turn the host may have -> the number of its
             object there, None where that depends on the path.
         moved: those of them whose object is given again in the next turn.
+        views: places whose tensor is a view of memory from outside of the turn.
     """
 
     slicer: Slicer
@@ -77,6 +78,7 @@ class Carried:
     uncounted: set[Any] = field(default_factory=set)
     given: dict[Place, int | None] = field(default_factory=dict)
     moved: set[Place] = field(default_factory=set)
+    views: set[Place] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.objects = CarriedObjects(self.slicer)
@@ -231,6 +233,41 @@ class Carried:
                 raise Again
             own = slicer.bases.get(id(head), head)
             slicer.move_object(number, slicer.objects.number_of(own._data.cell))
+
+    def find_views(self, heads: dict[Place, Any]) -> None:
+        """Find places whose tensor is a view of memory that was there before the turn.
+
+        Args:
+            heads: what the places held at the beginning of the turn.
+
+        Raises:
+            Again: there are more of them.
+        """
+        trace = self.slicer.trace
+        tensors = [x for x in heads.values() if isinstance(x, Tensor)]
+        before = {cell for x in tensors for cell in (self.own_cell(x), x._data.cell)}
+        found = set()
+        for place in heads:
+            value = self.now(place) if place[0] in ("name", "heap") else None
+            if not isinstance(value, Tensor) or not trace.owns(value):
+                continue
+            cell = value._data.cell
+            is_object = value._data.base is None and any(value is x for x in tensors)
+            is_part = value._data.base is not None and trace.is_outer(cell)
+            if is_part or (cell in before and not is_object):
+                found.add(place)
+        if not found <= self.views:
+            self.views |= found
+            raise Again
+
+    def own_cell(self, x: Tensor) -> Any:
+        """The memory of a tensor of the graph, where it is none from before."""
+        return self.slicer.bases.get(id(x), x)._data.cell
+
+    def be_blind(self, values: dict[Place, Any]) -> None:
+        """Take note that nothing is known of what the views that are carried are views of."""
+        for place in self.views:
+            self.slicer.trace.blind |= {self.own_cell(values[place]), values[place]._data.cell}
 
     def _changed_names(self, head: State, known: set[Place]) -> list[Place]:
         """Names that have another value at the end of a turn, and are not carried."""

@@ -273,6 +273,8 @@ class Objects:
         """Code for a tensor that the region makes, or a view, as if it carried no gradient."""
         x = self._own(x)
         handle: Handle = x._data
+        if handle.cell in self.trace.blind and not self.lenient:
+            raise Unsliceable("a view that a loop carries is handed out")
         if handle.base is None and handle.cell.variable is None:
             maker = self._makers.setdefault(handle.cell, x)
             if maker is x:

@@ -269,6 +269,7 @@ def _while(slicer: Slicer, statement: program.While) -> None:
 
 def _hosted(slicer: Slicer, statement: program.For, items: Any) -> None:
     """A loop over an iterable of the host: the host says whether there is another item."""
+    slicer.to_host(statement.target)
     slicer.begin_iteration(statement, items)
     kind = slicer.profile.get((statement, statement.target))
 

@@ -25,6 +25,7 @@ class SlicerTrace(Trace):
 
     Attributes:
         frozen: memory that the host may have, so that it would have to see a write.
+        blind: what a loop carries that may be a view of other memory, of which nothing is known.
         followed: memory that stands for other memory, from which its contents are taken.
         parts: memory that stands for a view at a position of the program -> a `parts.Part`.
         uncounted: memory of variables that was written since the host last heard of it.
@@ -45,6 +46,7 @@ class SlicerTrace(Trace):
         self.use_grad: Callable[[Tensor], None] = lambda leaf: None
         self.work = 0
         self.frozen: set[Cell] = set()
+        self.blind: set[Cell] = set()
         self.followed: dict[Cell, _Followed] = {}
         self.parts: dict[Cell, Any] = {}
         self.uncounted: set[Cell] = set()
@@ -209,6 +211,8 @@ class SlicerTrace(Trace):
     def write(self, target: Handle, source: Handle) -> None:
         """See `Tracer.write`."""
         cell = target.cell
+        if cell in self.blind:
+            raise Unsliceable("a view that a loop carries is written")
         if cell in self.followed:
             put = self.followed[cell].put
             put(self.symbol(self._whole(target, self.value(source))))

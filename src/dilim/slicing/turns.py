@@ -151,6 +151,7 @@ class Turns(Carried):
                 use_up(value)
             self.put(place, value, after=True, sure=sure, limit=limit)
         self._let_be(values, given, None if sure else self.turned(limit))
+        self.be_blind(values)
         for place, number in self.given.items():
             self._let_be_given(place, values[place], number)
         self.after_loop(after, places)
@@ -221,6 +222,7 @@ class Turns(Carried):
         with no_grad():
             later = Number(index > 0, bool)
         self._let_be(heads, given, later)
+        self.be_blind(heads)
         for place in self.moved:
             slicer.objects.hold(heads[place])
         for place, number in self.given.items():
@@ -242,6 +244,7 @@ class Turns(Carried):
         slicer.flush()
         self.check(at_head, places)
         self.find_given(heads)
+        self.find_views(heads)
         out: list[Tensor] = []
         for place, shape in zip(places, shapes, strict=True):
             self.collect(place, shape, out)
