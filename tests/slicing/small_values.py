@@ -311,6 +311,22 @@ def f(x, n):
         tuple(f"[dilim.ones(2), {n}]" for n in (3, 7, 10)),
         sends=None,
     ),
+    "objects through many branches": Small(
+        """
+def f(a, b, n):
+    y = z = a
+    for k in range(7):
+        if a.sum() > k:
+            y = b
+        elif b.sum() > k:
+            z = y
+        if y.sum() + z.sum() > n:
+            return y, z
+        y += 1
+    return y, z, a
+""",
+        tuple(f"[dilim.ones(2), dilim.zeros(2), {n}]" for n in (30, 3, 9, 18)),
+    ),
     "tensors in a tuple through a loop": Small(
         """
 def f(a, b, n):

@@ -218,7 +218,7 @@ class Carried:
                 continue
             if not any(map(slicer.objects.may_be_given, self.objects.made(value))):
                 continue
-            if slicer.bases.get(id(head), head)._data.cell.is_written:
+            if slicer.one_of.own(head)._data.cell.is_written:
                 raise Unsliceable("a tensor that the host has is written in a later turn of a loop")
             was_known = self.given.get(place, 0) is None
             number = self.given[place] = slicer.objects.number_of_given(value)
@@ -231,7 +231,7 @@ class Carried:
             if place not in self.moved:
                 self.moved.add(place)
                 raise Again
-            own = slicer.bases.get(id(head), head)
+            own = slicer.one_of.own(head)
             slicer.move_object(number, slicer.objects.number_of(own._data.cell))
 
     def find_views(self, heads: dict[Place, Any]) -> None:

@@ -83,12 +83,19 @@ class CarriedObjects:
             start, same = self._start(slot), slots.get(self.same.get(slot))  # type: ignore[arg-type]
             if slot in self.candidates:
                 which = next(given)
-                self._choose(x, which, self._known(slot, slots, given))
-            elif start is not None and later is not None:
-                self.slicer.join_objects(x, later, same, start)
-            elif same is not None:
-                always = numbers.symbolic(self.slicer.trace, True)
-                self.slicer.join_objects(x, always, same, None)
+                known = self._known(slot, slots, given)
+                with no_grad():
+                    flags = [Number(which == k, bool) for k in range(1, len(known) + 1)]
+                self.slicer.one_of.let_be(x, list(zip(flags, known, strict=True)))
+                continue
+            others = []
+            if start is not None and later is not None:
+                others = [(numbers.opposite(later), start)]
+            if same is not None:
+                is_sure = start is None or later is None
+                flag = numbers.symbolic(self.slicer.trace, True) if is_sure else later
+                others.append((flag, same))  # type: ignore[arg-type]
+            self.slicer.one_of.let_be(x, others)
 
     def _start(self, slot: Slot) -> Tensor | None:
         found = _tensors(self.starts.get(slot[0]))
@@ -112,17 +119,6 @@ class CarriedObjects:
             else:
                 found.append(candidate if isinstance(candidate, Tensor) else slots[candidate])
         return found
-
-    def _choose(self, x: Tensor, which: Tensor, known: Sequence[Tensor]) -> None:
-        """Let a tensor be one of some objects, or one that the loop has made."""
-        trace = self.slicer.trace
-        for number, candidate in enumerate(known, 1):
-            with no_grad():
-                flag = Number(which == number, bool)
-            is_last = number == len(known)
-            others = None if is_last else trace.symbol(trace.value(trace.handle(x)))
-            self.slicer.join_objects(x, flag, candidate, others)
-            x = x if others is None else others
 
     def _int(self, x: int | Tensor) -> Tensor:
         return x if isinstance(x, Tensor) else numbers.symbolic(self.slicer.trace, x).tensor
@@ -163,20 +159,17 @@ class CarriedObjects:
 
     def made(self, x: Tensor) -> list[Tensor]:
         """The tensors and views that a turn has made, of those that a tensor may be."""
-        either = self.slicer.joined.get(id(x))
-        if either is None:
-            is_made = isinstance(self._object(x), Made | Part)
-            return [x] if is_made else []
-        return [y for each in either[1:] for y in ([x] if each is None else self.made(each))]
+        every = (each for _, each in self.slicer.one_of.alternatives(x))
+        owners = self.slicer.one_of.owners
+        return [
+            owners.get(id(each), each)
+            for each in every
+            if isinstance(self._object(each), Made | Part)
+        ]
 
-    def _leaves(self, x: Tensor) -> Iterator[Object]:
+    def _leaves(self, x: Tensor) -> list[Object]:
         """The objects that a tensor may be."""
-        either = self.slicer.joined.get(id(x))
-        if either is None:
-            yield self._object(x)
-        else:
-            for each in either[1:]:
-                yield from (Made(x),) if each is None else self._leaves(each)
+        return [self._object(each) for _, each in self.slicer.one_of.alternatives(x)]
 
     def _object(self, x: Tensor) -> Object:
         trace = self.slicer.trace
@@ -216,15 +209,12 @@ class CarriedObjects:
 
     def _told(self, slot: Slot, x: Tensor) -> list[Any]:
         """Which object a tensor is: its number, and the positions of all candidates."""
-        either = self.slicer.joined.get(id(x))
-        if either is None:
-            return self._told_of(slot, self._object(x))
-        flag, *pair = either
-        told = (
-            self._told_of(slot, Made(x)) if each is None else self._told(slot, each)
-            for each in pair
-        )
-        return [_chosen(flag, a, b) for a, b in zip(*told, strict=True)]
+        *others, (_, own) = self.slicer.one_of.alternatives(x)
+        told = self._told_of(slot, self._object(own))
+        for flag, each in others:
+            other = self._told_of(slot, self._object(each))
+            told = [_chosen(flag, *pair) for pair in zip(other, told, strict=True)]
+        return told
 
     def _told_of(self, slot: Slot, found: Object) -> list[Any]:
         which: Any = 0
@@ -240,14 +230,12 @@ class CarriedObjects:
             told += [x.tensor for x in places] or [0] * _width(candidate)
         return told
 
-    def _holds(self, x: Tensor, made: Made) -> bool | Number:
+    def _holds(self, x: Tensor, made: Made) -> Any:
         """Whether a tensor is an object that a turn has made."""
-        either = self.slicer.joined.get(id(x))
-        if either is None:
-            return _is(self._object(x), made)
-        flag, *pair = either
-        yes, no = (x is made.tensor if each is None else self._holds(each, made) for each in pair)
-        return numbers.chosen(flag, yes, no)  # type: ignore[no-any-return]
+        for flag, each in self.slicer.one_of.alternatives(x):
+            if _is(self._object(each), made):
+                return flag
+        return False
 
 
 def _tensors(value: Any) -> list[Tensor]:

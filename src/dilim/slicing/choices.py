@@ -73,26 +73,6 @@ def is_none(choice: Choice, function: Any) -> bool | Number:
     return told(choice, lambda x: (x is None) is (function is operator.is_))
 
 
-def are_one(slicer: Slicer, a: Any, b: Any) -> bool | Number:
-    """``a is b`` for values of which each may be one of several objects."""
-    for x, y in ((a, b), (b, a)):
-        either = slicer.joined.get(id(x))
-        if either is not None:
-            flag, *pair = either
-            yes, no = (are_one(slicer, _Base(x) if each is None else each, y) for each in pair)
-            return numbers.chosen(flag, yes, no)  # type: ignore[no-any-return]
-    if isinstance(a, _Base) and isinstance(b, _Base):
-        return a.tensor is b.tensor
-    return a is b
-
-
-class _Base:
-    """Stands for the object that a tensor is where it is none of those that were there before."""
-
-    def __init__(self, tensor: Tensor) -> None:
-        self.tensor = tensor
-
-
 def decided(slicer: Slicer, test: Number, side: bool) -> Callable[[], None]:
     """Let names stand for what they are on a side of a branch.
 

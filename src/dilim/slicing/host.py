@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.numbers import Number
+from dilim.slicing.one_of import OneOf
 from dilim.slicing.parts import steps_of
 from dilim.slicing.program import Function, Statement
 from dilim.slicing.tracing import SlicerTrace
@@ -103,6 +104,7 @@ class Objects:
 
     Attributes:
         held: memory, or a view of some -> what the host has of it.
+        one_of: which tensors are one of several objects.
         unsure: memory of which the host may have some object or other -> what to decide for it to
             be known which.
     """
@@ -115,6 +117,7 @@ class Objects:
         self._makers: dict[Cell, Tensor] = {}
         self._kept: list[Any] = []
         self._viewed: dict[Any, Cell] = {}
+        self.one_of = OneOf(trace)
         self.unsure: dict[Cell, Any] = {}
 
     def has(self, x: Tensor) -> bool:
@@ -123,13 +126,9 @@ class Objects:
             x._data.cell in self.held and self._makers.get(x._data.cell) is x
         )
 
-    def _own(self, x: Tensor) -> Tensor:
-        """What the region itself makes of a tensor that stands for one of two objects."""
-        return self.bases.get(id(x), x)
-
     def may_be_given(self, x: Tensor) -> bool:
         """Whether the host may have the object of a tensor that the region made, and keep it."""
-        x = self._own(x)
+        x = self.one_of.own(x)
         part = self.trace.parts.get(x._data.cell)
         keys = (("view", id(x)), ("view", id(part)), x._data.cell)
         held = [self.held.get(key) for key in keys]
@@ -137,7 +136,7 @@ class Objects:
 
     def number_of_given(self, x: Tensor) -> int | None:
         """The number of the object that the host has of a tensor, if it has it for sure."""
-        known = self.held.get(x._data.cell) if id(x) not in self.joined else None
+        known = None if x in self.one_of else self.held.get(x._data.cell)
         is_sure = known is not None and known.flag is True and self._makers.get(x._data.cell) is x
         return known.number if known is not None and is_sure else None
 
@@ -148,7 +147,7 @@ class Objects:
             x: the tensor.
             number: of the object; by default its own.
         """
-        x = self._own(x)
+        x = self.one_of.own(x)
         cell = x._data.cell
         self._makers.setdefault(cell, x)
         self._numbers.setdefault(cell, len(self._numbers) if number is None else number)
@@ -215,8 +214,6 @@ class Objects:
     tapes: Any
     lenient = False
     is_fresh: Callable[[Any], bool]
-    joined: dict[int, tuple[Number, Tensor | None, Tensor | None]]
-    bases: dict[int, Tensor]
 
     def _container(self, value: Any, action: Action) -> str:
         known = f"M.get({id(value)})"
@@ -244,17 +241,10 @@ class Objects:
         if device is not self.trace:
             slot = self.entry.slot(x)
             return f"S[{slot}]" if slot is not None else self.entry.constant(x)
-        known = self.joined.get(id(x))
-        if known is not None:
-            return self._either(x, *known, action)
-        return self._made(x, action)
-
-    def _either(
-        self, x: Tensor, flag: Number, yes: Tensor | None, no: Tensor | None, action: Action
-    ) -> str:
-        """Code for a tensor that is one object or another."""
-        made = [self._made(x, action) if y is None else self._tensor(y, action) for y in (yes, no)]
-        return f"({made[0]} if {action.send(flag.tensor)} else {made[1]})"
+        text = self._made(self.one_of.owners.get(id(x), x), action)
+        for flag, other in self.one_of.others(x):
+            text = f"({self._tensor(other, action)} if {action.send(flag.tensor)} else {text})"
+        return text
 
     def _made(self, x: Tensor, action: Action) -> str:
         """Code for a tensor that the region makes, or a view."""
@@ -271,7 +261,7 @@ class Objects:
 
     def _bare(self, x: Tensor, action: Action) -> str:
         """Code for a tensor that the region makes, or a view, as if it carried no gradient."""
-        x = self._own(x)
+        x = self.one_of.own(x)
         handle: Handle = x._data
         if handle.cell in self.trace.blind and not self.lenient:
             raise Unsliceable("a view that a loop carries is handed out")

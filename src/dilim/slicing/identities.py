@@ -17,36 +17,50 @@ if TYPE_CHECKING:
     from dilim.slicing.interpreter import State
     from dilim.slicing.joins import Join
 
-Found = Callable[[Sequence[Tensor], Tensor], Tensor]
-"""From the results of a branch, and the tensor among them with the numbers: the object."""
+Made = Callable[[Sequence[Tensor]], Any]
+Found = list[tuple[Made, Made]]
+"""From the results of a branch: flags, and the objects that a tensor is where they hold."""
 
 
-def found(join: Join, side: int, x: Tensor) -> Found | None:
-    """How the object that a tensor is on a side is found after the branch.
+def found(join: Join, a: Tensor | None, b: Tensor | None) -> Found:
+    """How the objects that a tensor may be are found after a branch.
 
     Args:
         join: of both sides.
-        side: which side it is.
-        x: the tensor.
+        a: the tensor on the first side; None where it is none.
+        b: that on the second.
 
     Returns:
-        None where it is one that the side has made.
+        All but one that is made on a side for this tensor alone.
 
     Raises:
-        Restart: it is a view of which nothing is known after the branch.
+        Restart: one is a view of which nothing is known after the branch.
     """
+    flags: dict[Any, list[Any]] = {}
+    known: dict[Any, Made] = {}
+    for side, x in enumerate((a, b)):
+        if x is None:
+            continue
+        for flag, each in join.slicer.one_of.alternatives(x):
+            place = _found(join, side, each)
+            if place is not None:
+                key, known[key] = place[0], place[1]
+                flags.setdefault(key, [False, False])[side] = flag
+    return [(join.flag(*flags[key]), make) for key, make in known.items()]
+
+
+def _found(join: Join, side: int, x: Tensor) -> tuple[Any, Made] | None:
+    """How an object is found after a branch, with what tells it from others."""
     if join.is_outer(x):
-        return lambda results, numbers: x
+        return id(x), lambda results: x
+    cell = x._data.cell
     part = parts.part_of(join.trace, x)
-    if part is not None:
-        return _found_part(join, side, part)
-    if x._data.cell in join.trace.parts:
-        raise Restart(("host", join.trace.parts[x._data.cell].maker))
-    either = join.slicer.joined.get(id(x))
-    if either is not None:
-        return _found_either(join, side, *either)
+    if part is not None and join.is_outer(part.owner):
+        return (side, id(part)), _part_at(join, part, join.alone(side, part.index))
+    if cell in join.trace.parts:
+        raise Restart(("host", join.trace.parts[cell].maker))
     made = join.shared(side, x)
-    return None if made is None else lambda results, numbers: made(results)
+    return None if made is None else ((side, id(x)), made)
 
 
 def in_several_places(state: State) -> set[int]:
@@ -70,8 +84,8 @@ def _tensors(value: Any) -> Iterator[Tensor]:
         yield from _tensors(value.no)
 
 
-def found_in_both(join: Join, a: Tensor, b: Tensor) -> Found | None:
-    """The same for parts of one tensor: the part of it at the position of the side taken."""
+def part_of_both(join: Join, a: Tensor, b: Tensor) -> Made | None:
+    """For parts of one tensor: the part of it at the position of the side that is taken."""
     first, second = (parts.part_of(join.trace, x) for x in (a, b))
     if first is None or second is None or first.owner is not second.owner:
         return None
@@ -81,28 +95,5 @@ def found_in_both(join: Join, a: Tensor, b: Tensor) -> Found | None:
     return _part_at(join, first, index)
 
 
-def _found_part(join: Join, side: int, part: Part) -> Found:
-    if not join.is_outer(part.owner):
-        raise Restart(("host", part.maker))
-    return _part_at(join, part, join.alone(side, part.index))
-
-
-def _part_at(join: Join, part: Part, index: Callable[[Sequence[Tensor]], Any]) -> Found:
-    return lambda results, numbers: parts.take(
-        join.trace, dataclasses.replace(part, index=index(results))
-    )
-
-
-def _found_either(join: Join, side: int, flag: Any, yes: Any, no: Any) -> Found | None:
-    inner = [None if x is None else found(join, side, x) for x in (yes, no)]
-    if inner == [None, None]:
-        return None
-    which = join.alone(side, flag)
-
-    def made(results: Sequence[Tensor], numbers: Tensor) -> Tensor:
-        result: Tensor = join.trace.symbol(join.trace.value(numbers._data))
-        pair = [None if each is None else each(results, numbers) for each in inner]
-        join.slicer.join_objects(result, which(results), *pair)
-        return result
-
-    return made
+def _part_at(join: Join, part: Part, index: Made) -> Made:
+    return lambda results: parts.take(join.trace, dataclasses.replace(part, index=index(results)))

@@ -11,7 +11,7 @@ from typing import Any, Final
 from dilim.ir.structure import READ, STRUCTURAL
 from dilim.passes.raising import may_raise
 from dilim.runtime.devices import CPU
-from dilim.slicing import attributes, parts, program
+from dilim.slicing import attributes, program
 from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost
 from dilim.slicing.fingerprints import Fingerprint
@@ -133,8 +133,6 @@ class Interpreter:
         self.relied: set[int] = set()
         self.touched: dict[int, Any] = {}
         self.makings: dict[int, Any] = {}
-        self.joined: dict[int, tuple[Number, Tensor | None, Tensor | None]] = {}
-        self.bases: dict[int, Tensor] = {}
         self.looked_into: dict[int, Any] = {}
         self.peeled: dict[program.Statement, int] = {}
         self.kept: list[Any] = []
@@ -143,7 +141,7 @@ class Interpreter:
         self.step_frame: Any = trace.top
         self.deadline = math.inf
         self.objects = Objects(trace, entry)
-        self.objects.joined, self.objects.bases = self.joined, self.bases
+        self.one_of = self.objects.one_of
         self.objects.is_fresh = lambda value: id(value) in self.fresh
         self.tapes = self.objects.tapes = Tapes(
             trace,
@@ -291,21 +289,6 @@ class Interpreter:
         self.entry.guard(f"{known}.same() or {known}.holds()")
 
     initial_grads: dict[int, tuple[Tensor, Any]]
-
-    def join_objects(self, x: Tensor, flag: Number, yes: Tensor | None, no: Tensor | None) -> None:
-        """A tensor of the graph stands for one of two objects.
-
-        Args:
-            x: the tensor.
-            flag: which of them.
-            yes: that where the flag holds; None for one that the region makes.
-            no: that where it does not.
-        """
-        self.joined[id(x)] = flag, yes, no
-        self.kept.append(x)
-        base = self.bases[id(x)] = self.trace.symbol(self.trace.contents(x._data.cell))
-        pair = (base if each is None else each for each in (yes, no))
-        parts.follow_either(self.trace, x, flag, *pair)
 
     def new_frame(self) -> int:
         """The number of another frame on the host."""

@@ -75,7 +75,7 @@ class Join:
         fresh = {key: self._container(key) for key in a.state.contents if key in b.state.contents}
         cells = {cell: self._cell(cell) for cell in {**a.written, **b.written}}
         held = {
-            key: held_after(key, self.sides, slicer.objects, self._flag)
+            key: held_after(key, self.sides, slicer.objects, self.flag)
             for key in {**a.state.held, **b.state.held}
         }
         columns = [*map(list, zip(*self.columns, strict=True))] or [[], []]
@@ -195,8 +195,10 @@ class Join:
                 return _choice_of([told, *((made, alone) if is_yes else (alone, made))])
         return None
 
-    def _flag(self, a: Any, b: Any) -> Made:
+    def flag(self, a: Any, b: Any) -> Made:
         """A bool that is one thing on one path, and another on the other."""
+        if (a, b) == (True, False):
+            return lambda _: self.test
         return self._numbers(a, b, "a flag")
 
     def alone(self, side: int, value: Any) -> Made:
@@ -206,9 +208,8 @@ class Join:
         if isinstance(value, Tensor) and self.trace.is_own_leaf(value):
             return lambda _: Conflict(_LEAF)
         if isinstance(value, Tensor):
-            found = identities.found(self, side, value)
-            make = self._beside_zeros(side, value)
-            return make if found is None else lambda results: found(results, make(results))
+            pair = (value, None) if side == 0 else (None, value)
+            return self._one_of(self._beside_zeros(side, value), identities.found(self, *pair))
         if value.__class__ is Number and self.is_outer(value.tensor):
             return lambda _: value
         if value.__class__ is Number:
@@ -272,18 +273,21 @@ class Join:
         """A tensor that is one object or another; the host sees which."""
         if any(map(self.trace.is_own_leaf, (a, b))):
             return lambda _: Conflict(_LEAF)
-        in_both = identities.found_in_both(self, a, b)
-        pair = [identities.found(self, side, x) for side, x in enumerate((a, b))]
-        make = self._column(a, b)
-        if in_both is not None:
-            return lambda results: in_both(results, make(results))
-        if pair == [None, None]:
+        part = identities.part_of_both(self, a, b)
+        if part is not None:
+            return part
+        found = identities.found(self, a, b)
+        return self._one_of(self._column(a, b), found)
+
+    def _one_of(self, make: Made, found: identities.Found) -> Made:
+        """A tensor that may be another object."""
+        if not found:
             return make
 
         def made(results: Sequence[Tensor]) -> Tensor:
             result: Tensor = make(results)
-            known = [None if found is None else found(results, result) for found in pair]
-            self.slicer.join_objects(result, self.test, *known)
+            others = [(flag(results), other(results)) for flag, other in found]
+            self.slicer.one_of.let_be(result, others)
             return result
 
         return made

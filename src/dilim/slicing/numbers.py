@@ -267,6 +267,18 @@ def opposite(x: Number) -> Number:
     return unary(operator.not_, x)
 
 
+def both(a: Number, b: Number) -> Number:
+    """``a and b`` of bools."""
+    with no_grad():
+        return Number(elementwise.logical_and(a.tensor, b.tensor), bool)
+
+
+def either(a: Number, b: Number) -> Number:
+    """``a or b`` of bools."""
+    with no_grad():
+        return Number(elementwise.logical_or(a.tensor, b.tensor), bool)
+
+
 def chosen(flag: Number, yes: Any, no: Any) -> Any:
     """One of two bools, of which none need be a `Number`."""
     if yes is no:

@@ -239,9 +239,7 @@ def _compare(slicer: Slicer, node: ast.Compare) -> Callable[[], Any]:
             if (a is None or b is None) and Number in (a.__class__, b.__class__):
                 return lambda: function is operator.is_not
             raise OnHost
-        if id(a) in slicer.joined or id(b) in slicer.joined:
-            return lambda: _which(choices.are_one(slicer, a, b), function)
-        return lambda: function(a, b)
+        return lambda: _which(slicer.one_of.is_same(a, b), function)
     if isinstance(node.ops[0], ast.In | ast.NotIn):
         if not is_constant(a) or not is_constant(b):
             raise OnHost("a search on the host")

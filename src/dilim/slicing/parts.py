@@ -1,8 +1,8 @@
-"""Tensors that stand for memory of others: views at positions of the program, and one of two.
+"""Tensors that stand for views of others at positions of the program.
 
 ``x[i]`` with a number of the program is a view of x, but a graph has views at known positions
 only. So it is a tensor whose contents are taken from x anew whenever x has changed, and a write
-into it is a write into x. A tensor that is one of two objects is made in the same way.
+into it is a write into x.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from dilim.slicing.operators import needs_value
 from dilim.slicing.program import Step
 from dilim.slicing.tracing import SlicerTrace
 from dilim.tensors.cells import Handle
-from dilim.tensors.elementwise import where
 from dilim.tensors.layouts import Step as Layout
-from dilim.tensors.tape import mode, no_grad
+from dilim.tensors.tape import mode
 from dilim.tensors.tensor import Tensor
 
 
@@ -67,7 +66,7 @@ def follow(trace: SlicerTrace, x: Tensor, part: Part) -> None:
             return part.owner[place]
 
     def put(new: Tensor) -> None:
-        _refuse_gradients(part.owner, new)
+        refuse_gradients(part.owner, new)
         with trace.without_failure():
             part.owner[place] = new
 
@@ -83,22 +82,8 @@ def take(trace: SlicerTrace, part: Part) -> Tensor:
     return result
 
 
-def follow_either(trace: SlicerTrace, x: Tensor, flag: Number, yes: Tensor, no: Tensor) -> None:
-    """Let a tensor be one of two from here on, the first where a bool holds."""
-
-    def take() -> Tensor:
-        with no_grad():
-            return where(flag.tensor, yes, no)
-
-    def put(new: Tensor) -> None:
-        _refuse_gradients(yes, no, new)
-        yes[...] = where(flag.tensor, new, yes)
-        no[...] = where(flag.tensor, no, new)  # looked at anew: both may be views of one tensor
-
-    trace.follow(x, [yes, no], take, put)
-
-
-def _refuse_gradients(*tensors: Tensor) -> None:
+def refuse_gradients(*tensors: Tensor) -> None:
+    """Leave a write to the host where it would be recorded."""
     if mode.recording and any(x.requires_grad for x in tensors):
         raise OnHost("a write, with gradients, into memory that may be that of another tensor")
 

@@ -169,7 +169,7 @@ class Turns(Carried):
         if number is not None and not x._requires_grad:
             objects.hold(x, number)
             return
-        cell = self.slicer.bases.get(id(x), x)._data.cell
+        cell = self.slicer.one_of.own(x)._data.cell
         self.slicer.trace.frozen.add(cell)
         if place[0] == "name":
             objects.unsure[cell] = "before", (self.statement, place[1][1])
