@@ -25,6 +25,17 @@ MISS: Final = object()
 DIRECT_FILE: Final = "<dilim direct call>"
 """The file name of the code of direct calls."""
 _STATELESS: Final = {x.__name__: x for x in (with_gradient, memory_of, view_of, part_of)}
+_TAKING: Final = (  # another thread may come first at any time
+    "  try:",
+    "    spare = sets.pop()",
+    "  except IndexError:",
+    "    spare = more()",
+    "  else:",
+    "    if not spare.same():",
+    "      sets.insert(0, spare)",
+    "      spare = None",
+)
+"""Takes a set of gradients that nobody has, or None; see `Spares`."""
 
 
 class _Call:
@@ -63,22 +74,21 @@ class _Call:
         lines = [
             f"def call({', '.join(gate.arguments)}):",
             *checked(self._conditions(), then or ["pass"], "return MISS"),
-            *(["  spare = take()"] if ending.gradients else []),
+            *(_TAKING if ending.gradients else []),
             "  try:",
             *self._run(),
             "  except BaseException as error:",
-            *(["    give(spare)"] if ending.gradients else []),
+            *(
+                ["    if spare is not None:", "      sets.insert(0, spare)"]
+                if ending.gradients
+                else []
+            ),
             "    if error.__class__ is Missed:",
             "      return MISS",
             *self._early(),
             f"    failed(error, ({touched}))",
             "    raise",
-            *(["  for storage in counted:", "    storage.version += 1"] if ending.counted else []),
-            *(
-                f"  {self._taken[x]}._storage.version += 1"
-                for x in ending.counted
-                if x in self._taken
-            ),
+            *(f"  {self._taken.get(x, x)}._storage.version += 1" for x in ending.counted),
             *(["  R = Run(0)"] if re.search(r"\bR\.", code) else []),
             *(["  M = {}"] if re.search(r"\bM\.", code) else []),
             *(f"  {line}" for line in ending.lines),
@@ -115,7 +125,7 @@ class _Call:
             *(f"    {owner}.grad = r{number}" for owner, number in gradients.items()),
             "  else:",
             f"    {', '.join(f'{owner}.grad' for owner in gradients)}, = spare.tensors",
-            "    give(spare)",
+            "    sets.insert(0, spare)",
         ]
 
     def _early(self) -> list[str]:
@@ -180,14 +190,13 @@ def direct_call(
 
     space: dict[str, Any] = dict(constants)
     space |= {"MISS": MISS, "Missed": Missed, "Run": Run, "failed": failed, **_STATELESS}
-    space["counted"] = call.fixed(ending.counted)
     space["places"] = [places for places, _ in ending.early]
     space["standing"] = Standing(call.standing, constants)
     code = Code(native, ending.tensors, gate, call.is_plain, call.apart)
     space["function"] = code.function()
     if ending.gradients:
         spares = Spares(code, tuple(ending.gradients.values()))
-        space |= {"take": spares.take, "give": spares.give}
+        space |= {"sets": spares.sets, "more": spares.more}
     exec(compile(call.text(), DIRECT_FILE, "exec"), space)
     made: Callable[..., Any] = space["call"]
     return made

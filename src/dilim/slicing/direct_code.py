@@ -173,41 +173,30 @@ def _look_at_all(watch: Any, tensors: Sequence[Tensor]) -> None:
 class Spares:
     """Sets of tensors for some results, which are used in turns.
 
+    Who needs one takes the last, looks whether it is the ``same``, and puts it in front when done.
+
     Args:
         code: makes the functions that use them.
         numbers: of the results.
+
+    Attributes:
+        sets: those that are not in use.
     """
 
     def __init__(self, code: Code, numbers: Sequence[int]) -> None:
+        self.sets: list[_Spare] = []
         self._code = code
         self._numbers = numbers
         outputs = [code.native.graph.outputs[number] for number in numbers]
         size = sum(value.type.size * value.dtype.itemsize for value in outputs)
         self._left = _PATIENCE if size <= _LARGEST else -1
-        self._sets: list[_Spare] = []
 
-    def take(self) -> _Spare | None:
-        """A set that nobody has, for this caller alone."""
-        if self._sets:
-            try:
-                spare = self._sets.pop()
-            except IndexError:  # another thread came first
-                return None
-            if spare.same():
-                return spare
-            self._sets.insert(0, spare)
-        elif self._left >= 0:
-            self._make()
-        return None
-
-    def give(self, spare: _Spare | None) -> None:
-        """Give a set back."""
-        if spare is not None:
-            self._sets.insert(0, spare)
-
-    def _make(self) -> None:
+    def more(self) -> None:
+        """There is none: make some, if this has been said often enough."""
         from dilim.backends.llvm.calls_objects import can_watch
 
+        if self._left < 0 or not can_watch():
+            return
         self._left -= 1
-        if self._left < 0 and can_watch():
-            self._sets += [_Spare(self._code, self._numbers) for _ in range(_SETS)]
+        if self._left < 0:
+            self.sets += [_Spare(self._code, self._numbers) for _ in range(_SETS)]

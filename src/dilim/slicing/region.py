@@ -207,10 +207,15 @@ class Region:
         else:
             _end_of_loop(slicer, self.after)
 
+    @property
+    def is_native(self) -> bool:
+        """Whether machine code runs the graph program."""
+        return self._settings[1] == "llvm"
+
     @functools.cached_property
     def source(self) -> Any:
         """The code of all actions."""
-        return module_of(self.actions, self.constants)
+        return module_of(self.actions, self.constants, self.is_checked)
 
     @functools.cached_property
     def gate(self) -> Callable[..., Any]:
