@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from dilim.ir.types import type_of
-from dilim.slicing import numbers
+from dilim.slicing import keeping, numbers
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.numbers import Number
 from dilim.slicing.sides import (
@@ -105,6 +105,7 @@ class _Join:
     def within(self, side: int) -> Iterator[None]:
         """A context in which nodes go to the end of a side, with what it wrote into memory."""
         before = {cell: (cell.value, cell.frame) for cell in self.sides[side].written}
+        self.slicer.keeping.held = self.sides[side].state.keeping
         with entered_again(self.trace, self.sides[side].frame):
             for cell, value in self.sides[side].written.items():
                 cell.value, cell.frame = value, self.sides[side].frame
@@ -136,13 +137,8 @@ class _Join:
             key: held_after(key, self.sides, slicer.objects, self._flag)
             for key in {**a.state.held, **b.state.held}
         }
-        results = join(
-            self.trace,
-            test.tensor,
-            [a.frame, b.frame],
-            [*map(list, zip(*self.columns, strict=True))] or [[], []],
-            since,
-        )
+        columns = [*map(list, zip(*self.columns, strict=True))] or [[], []]
+        results = join(self.trace, test.tensor, [a.frame, b.frame], columns, since)
         joined = slicer.save()
         joined.envs = [
             {name: value for name, make in env.items() if (value := make(results)) is not UNBOUND}
@@ -158,6 +154,7 @@ class _Join:
         joined.handed = common(a.state.handed, b.state.handed)
         joined.seen = dict.fromkeys({**a.state.seen, **b.state.seen}, _STALE)
         joined.seen |= common(a.state.seen, b.state.seen)
+        joined.keeping = keeping.joined(*(x.state.keeping for x in self.sides if not x.dead))
         if a.dead != b.dead:
             alive = b.state if a.dead else a.state
             joined.cleared, joined.uncounted = alive.cleared, alive.uncounted

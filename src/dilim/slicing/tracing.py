@@ -49,6 +49,12 @@ class SlicerTrace(Trace):
         self.started = now()
         self._heads: dict[int, Tensor] = {}
 
+    def forget(self) -> None:
+        """Let go of all values and all memory."""
+        for cell in self._cells.values():
+            cell.array = cell.storage = None
+        vars(self).clear()
+
     # --- the tape -------------------------------------------------------------------------
 
     def input(self, type: Type, name: str = "") -> Tensor:
