@@ -7,6 +7,7 @@ from slicing import (
     small_derivatives,
     small_errors,
     small_forms,
+    small_lifetimes,
     small_loops,
     small_objects,
     small_programs,
@@ -19,6 +20,7 @@ from slicing.comparing import Call, check
 ALL = {
     **small_programs.PROGRAMS,
     **small_forms.FORMS,
+    **small_lifetimes.PROGRAMS,
     **small_objects.PROGRAMS,
     **small_contents.PROGRAMS,
     **small_errors.ERRORS,

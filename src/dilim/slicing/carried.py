@@ -245,7 +245,7 @@ class Carried:
         """
         trace = self.slicer.trace
         tensors = [x for x in heads.values() if isinstance(x, Tensor)]
-        before = {cell for x in tensors for cell in (self.own_cell(x), x._data.cell)}
+        before = {cell for x in tensors for cell in self._cells_of(x)}
         found = set()
         for place in heads:
             value = self.now(place) if place[0] in ("name", "heap") else None
@@ -260,14 +260,14 @@ class Carried:
             self.views |= found
             raise Again
 
-    def own_cell(self, x: Tensor) -> Any:
-        """The memory of a tensor of the graph, where it is none from before."""
-        return self.slicer.bases.get(id(x), x)._data.cell
+    def _cells_of(self, x: Tensor) -> tuple[Any, Any]:
+        """The memory of a tensor, and that which the region makes itself where it is one of two."""
+        return x._data.cell, self.slicer.objects.one_of.own(x)._data.cell
 
     def be_blind(self, values: dict[Place, Any]) -> None:
         """Take note that nothing is known of what the views that are carried are views of."""
         for place in self.views:
-            self.slicer.trace.blind |= {self.own_cell(values[place]), values[place]._data.cell}
+            self.slicer.trace.blind.update(self._cells_of(values[place]))
 
     def _changed_names(self, head: State, known: set[Place]) -> list[Place]:
         """Names that have another value at the end of a turn, and are not carried."""

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from types import BuiltinMethodType, MethodType
 from typing import Any, Final, NamedTuple
 
+from dilim.ir.types import type_of
 from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.numbers import Number
@@ -47,7 +48,7 @@ class Action:
     Attributes:
         channel: its name.
         callers: name, file and line of the calls that the place of the point is in.
-        sent: the values of the graph that are sent, in order.
+        sent: the values of the graph that are sent, in order; after slicing, their types.
         prelude: Python statements that make objects.
         lines: Python statements that come after.
         code: the function whose statements it runs.
@@ -58,7 +59,7 @@ class Action:
     def __init__(self, channel: str, callers: tuple[tuple[str, str, int], ...] = ()) -> None:
         self.channel = channel
         self.callers = callers
-        self.sent: list[Tensor] = []
+        self.sent: list[Any] = []
         self.prelude: list[str] = []
         self.lines: list[str] = []
         self.code: Function | None = None
@@ -81,6 +82,11 @@ class Action:
             number = self._number_of[id(x)] = len(self.sent)
             self.sent.append(x)
         return f"v[{number}]"
+
+    def finish(self) -> None:
+        """Forget the values that are sent: slicing is over."""
+        self.sent = list(map(type_of, self.sent))
+        self._number_of.clear()
 
 
 class Held(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from dilim import dtypes
@@ -67,7 +67,9 @@ class Hosting(Interpreter):
             if _deletes(statement, name):
                 scope.env.pop(name, None)
             else:
-                scope.env[name] = Host(what_hosts_do.kind_on_host(self, statement, name))
+                kind = what_hosts_do.kind_on_host(self, statement, name)
+                scope.env[name] = Host(kind)
+                self.keeping.bind(scope.number, name, kind)
                 pending.bound.add(name)
                 if pending.is_pure:
                     pending.texts.add(name)
@@ -125,8 +127,15 @@ class Hosting(Interpreter):
     def action(self, letter: str) -> Action:
         """A new action of the host."""
         action = Action(f"{letter}{len(self.actions)}", self.callers())
+        action.prelude += self.keeping.release()
         self.actions.append(action)
         return action
+
+    def let_go(self) -> None:
+        """Let the host's frames let go of what has come to its end, at this point."""
+        self.flush()
+        if self.keeping.has_ended:
+            control.send_in(self.trace, self.action(MOVE).channel, [])
 
     def callers(self) -> tuple[tuple[str, str, int], ...]:
         """Name, file and line of the calls around the statement at hand."""
@@ -141,12 +150,17 @@ class Hosting(Interpreter):
         if pending is None:
             return
         written = self.write_back(pending.action)
-        fragment = self.fragment(pending.scope, pending.statements)
+        ended = pending.ended()
+        shown = [name for _, name in pending.unknown if name in ended]
+        fragment = self.fragment(pending.scope, pending.statements, shown)
+        for name in ended:
+            self.handed.pop((pending.scope.number, name), None)
         learn = [
             f"R.learn({self.entry.constant(key)}, F[{pending.scope.number}].get({key[1]!r}))"
             for key in pending.unknown
         ]
         frame = f"F[{pending.scope.number}]"
+        learn += [f"{frame}.pop({name!r}, None)" for name in shown]
         ran = f"{self.entry.constant(fragment)}({frame})"
         if any(isinstance(x, program.Unit) and x.exits for x in pending.statements):
             ran = f"R.follow({frame}, {ran})"
@@ -210,7 +224,9 @@ class Hosting(Interpreter):
             self.actions.append(action)
             control.send_in(self.trace, action.channel, action.sent)
 
-    fragment: Callable[[Scope, Sequence[program.Statement]], Callable[[dict[str, Any]], None]]
+    fragment: Callable[
+        [Scope, Sequence[program.Statement], Iterable[str]], Callable[[dict[str, Any]], None]
+    ]
     finish: Callable[[Any, Any], None]
 
     def receive_truth(self, name: str) -> Number:
@@ -264,6 +280,7 @@ class Hosting(Interpreter):
         action = self.action(MOVE)
         action.lines.append(f"F[{target.number}][{as_name!r}] = F[{source.number}][{name!r}]")
         self.handed.pop((target.number, as_name), None)
+        self.keeping.bind(target.number, as_name, None)
         control.send_in(self.trace, action.channel, [])
 
     def move_object(self, number: int, to: int) -> None:
@@ -286,10 +303,14 @@ class Hosting(Interpreter):
         action = self.action(ITERATE)
         frame = f"F[{self.scope.number}]"
         if items.__class__ is Host:
-            shown = f"{frame}[{statement.items.id!r}]"  # type: ignore[union-attr]
+            name: str = statement.items.id  # type: ignore[union-attr]
+            live = self.scope.live.head.get(statement, {name})
+            ends = name[0] == "%" and name not in live
+            shown = f"{frame}.pop({name!r})" if ends else f"{frame}[{name!r}]"
         else:
             shown = self.objects.expression(items, action)
         action.lines.append(f"{frame}[{statement.iterator!r}] = iter({shown})")
+        self.keeping.bind(self.scope.number, statement.iterator, None)
         control.send_in(self.trace, action.channel, action.sent)
 
     def next_item(self, statement: program.For) -> Number:

@@ -108,6 +108,7 @@ def inline(
         node: Any = step.node
         target = getattr(node.targets[0], "id", "")
         slicer.move(scope, RESULT, slicer.scope, target)
+    slicer.keeping.end_all(scope.number)
     return result
 
 

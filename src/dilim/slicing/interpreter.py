@@ -16,6 +16,7 @@ from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost
 from dilim.slicing.fingerprints import Fingerprint
 from dilim.slicing.host import Action, Objects
+from dilim.slicing.keeping import Held, Keeping
 from dilim.slicing.liveness import Liveness, liveness_of
 from dilim.slicing.numbers import Number
 from dilim.slicing.report import Notes
@@ -82,6 +83,7 @@ class State:
     cleared: frozenset[int]
     uncounted: frozenset[Any]
     releases: int
+    keeping: Held
     dead: bool
 
 
@@ -128,6 +130,7 @@ class Interpreter:
         self.depth_of: dict[int, int] = {}
         self.actions: list[Action] = []
         self.frames = 0
+        self.keeping = Keeping()
         self.made_by: dict[int, program.Statement] = {}
         self.cleared: set[int] = set()
         self.relied: set[int] = set()
@@ -181,6 +184,7 @@ class Interpreter:
             frozenset(self.cleared),
             frozenset(self.trace.uncounted),
             len(self.trace.released),
+            dict(self.keeping.held),
             self.dead,
         )
 
@@ -210,6 +214,7 @@ class Interpreter:
         self.cleared = set(state.cleared)
         self.trace.uncounted = set(state.uncounted)
         self.trace.forget_releases(state.releases)
+        self.keeping.held = dict(state.keeping)
         self.dead = state.dead
 
     # --- objects that the region makes ----------------------------------------------------
@@ -294,6 +299,12 @@ class Interpreter:
         """The number of another frame on the host."""
         self.frames += 1
         return self.frames - 1
+
+    def forget(self) -> None:
+        """Let go of all values, which cycles would hold until the garbage collector comes."""
+        self.trace.forget()
+        for part in (self.entry, self.objects, self.tapes, self):
+            vars(part).clear()
 
 
 def _refuse_choice(leaf: Tensor) -> None:

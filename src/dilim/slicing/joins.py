@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from dilim.slicing import bundles, identities, numbers
+from dilim.slicing import bundles, identities, keeping, numbers
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.numbers import Number
 from dilim.slicing.sides import Made, Side, common, held_after, renewed, same_constant
@@ -47,6 +47,7 @@ class Join:
     def within(self, side: int) -> Iterator[None]:
         """A context in which nodes go to the end of a side, with what it wrote into memory."""
         before = {cell: (cell.value, cell.frame) for cell in self.sides[side].written}
+        self.slicer.keeping.held = self.sides[side].state.keeping
         with entered_again(self.trace, self.sides[side].frame):
             for cell, value in self.sides[side].written.items():
                 cell.value, cell.frame = value, self.sides[side].frame
@@ -97,6 +98,7 @@ class Join:
         joined.handed = common(a.state.handed, b.state.handed)
         joined.seen = dict.fromkeys({**a.state.seen, **b.state.seen}, _STALE)
         joined.seen |= common(a.state.seen, b.state.seen)
+        joined.keeping = keeping.joined(*(x.state.keeping for x in self.sides if not x.dead))
         if a.dead != b.dead:
             alive = b.state if a.dead else a.state
             joined.cleared, joined.uncounted = alive.cleared, alive.uncounted

@@ -288,4 +288,6 @@ def _hosted(slicer: Slicer, statement: program.For, items: Any) -> None:
     except Peel as peel:
         raise Unsliceable(peel.reason, statement.line) from None
     slicer.env[statement.target] = Host()
+    slicer.keeping.bind(slicer.scope.number, statement.target, None)
+    slicer.keeping.end(slicer.scope.number, statement.iterator)
     surprises.validate(slicer)

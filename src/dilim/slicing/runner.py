@@ -35,7 +35,6 @@ class Runner:
             handlers = region.narrator.wrapped(handlers)
         self.session = Session(program_, handlers)
         self.inputs = [np.zeros(x.shape, x.dtype.numpy) for x in region.graph.inputs]
-        self.written = [cell.is_written for cell in region.cells]
 
     def run(
         self, found: tuple[Any, Any, Any], values: tuple[Any, ...], frame: dict[str, Any]
@@ -88,7 +87,7 @@ class Runner:
 
     def _count_all(self, memory: tuple[Any, ...]) -> None:
         """Count a write into all that may have been written when the run was given up."""
-        for holder, is_written in zip(memory, self.written, strict=True):
+        for holder, is_written in zip(memory, self.region.gated.written, strict=True):
             if is_written:
                 holder._storage.version += 1
 

@@ -44,6 +44,10 @@ def kind_of(value: Any) -> Any:
     return kind.__name__ if kind in (list, dict, str) else None
 
 
+def _unknown(has_tape: bool) -> bool:
+    raise RuntimeError("a check in a region that has none")
+
+
 def _rest(code: Any, function: Any, path: Any, frame: dict[str, Any], is_loop: bool) -> Any:
     """Run the rest of one function, or of a loop: then how it was left."""
     left = Walker(code, function).rest(path, frame)
@@ -61,6 +65,8 @@ class Run:
         slots: what was found at entry.
         memories: path of memory -> tensor.
         made: lists and dicts that the region made, by identity while slicing.
+        valid: whether all is as the program believes; the argument: whether a tape is at hand, for
+            which the memory that it uses must not have been written.
         ended: how many of the calls around the rest that runs as plain Python are over.
     """
 
@@ -80,6 +86,7 @@ class Run:
         self.versions: dict[int, int] = {}
         self.expected: dict[str, int] = {}
         self.grads: list[tuple[Tensor, Any]] = []
+        self.valid: Callable[[bool], bool] = _unknown
         self.result: Any = None
         self.code = 0
         self.ended = 0
@@ -99,12 +106,11 @@ class Run:
         self.versions.clear()
         self.expected = {}
         self.memories = {}
+        self.grads = []
+        self.valid = _unknown
+        self.frames[0] = {}  # the old one is the caller's
         for frame in self.frames[1:]:
             frame.clear()
-
-    valid: Callable[[bool], bool]
-    """Whether all is as the program believes; the argument: whether a tape is at hand, for which
-    the memory that it uses must not have been written."""
 
     def written(self) -> list[str]:
         """Paths of memory that somebody else has written."""
@@ -203,6 +209,7 @@ class Run:
         try:
             frame[target] = next(frame[iterator])
         except StopIteration:
+            del frame[iterator]
             return False
         return True
 

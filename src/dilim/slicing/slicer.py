@@ -169,6 +169,18 @@ class Slicer(Naming):
             return
         if mark.has_grown():
             self.notes.graph(self.scope.code, step.line)
+        self._end_names(step)
+
+    def _end_names(self, step: program.Step) -> None:
+        """Note what the host has of names that a step on this side ends or binds anew."""
+        number = self.scope.number
+        for name in step.writes:
+            if self.env.get(name, UNBOUND).__class__ is not Host:
+                self.keeping.end(number, name)
+        live = self.scope.live.after.get(step, step.reads)
+        for name in step.reads:
+            if name[0] == "%" and name not in live:
+                self.keeping.end(number, name)
 
     def _choose(self, statement: program.Branch) -> None:
         test = self.condition(statement.test)

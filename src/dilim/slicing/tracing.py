@@ -56,6 +56,12 @@ class SlicerTrace(Trace):
         self._heads: dict[int, Tensor] = {}
         self._is_sure = False
 
+    def forget(self) -> None:
+        """Let go of all values and all memory."""
+        for cell in self._cells.values():
+            cell.array = cell.storage = None
+        vars(self).clear()
+
     # --- the tape -------------------------------------------------------------------------
 
     def input(self, type: Type, name: str = "") -> Tensor:

@@ -12,6 +12,7 @@ from dilim.slicing import bundles, numbers, surprises
 from dilim.slicing.carried import GO, STALE, Again, Carried, Peel, Place
 from dilim.slicing.errors import Restart, Unsliceable
 from dilim.slicing.interpreter import RESULT
+from dilim.slicing.keeping import Held
 from dilim.slicing.loop_bodies import exits, only_changed_in_place
 from dilim.slicing.numbers import Number
 from dilim.slicing.tracing import use_up
@@ -32,12 +33,14 @@ class Turns(Carried):
         begin: binds the target at the beginning of a turn, from the index.
         test: evaluated at the end of a turn: leaves in ``%go`` whether there is another.
         origins: decisions to begin again with where the loop cannot be one of the graph.
+        kept: what the host's frames hold at the end of a turn.
     """
 
     _: KW_ONLY
     begin: Callable[[Tensor], None]
     test: Callable[[], None] | None = None
     origins: list[Any] = field(default_factory=list)
+    kept: Held = field(default_factory=dict)
 
     def run(self, limit: Any, sure: bool) -> None:
         """Build the node; the state becomes that after the loop."""
@@ -61,10 +64,11 @@ class Turns(Carried):
                 self.places["name", (depth, name)] = None
         for _ in range(12):
             self._check_start()
-            slicer.flush()
+            slicer.let_go()
             start = slicer.save()
             try:
                 self._attempt(limit, start, sure)
+                slicer.keeping.held |= self.kept
                 return
             except Again:
                 slicer.restore(start)
@@ -241,7 +245,8 @@ class Turns(Carried):
         slicer.env[skip] = False
         self._check_growth(places, shapes)
         self._test_again()
-        slicer.flush()
+        slicer.let_go()
+        self.kept = dict(slicer.keeping.held)
         self.check(at_head, places)
         self.find_given(heads)
         self.find_views(heads)
