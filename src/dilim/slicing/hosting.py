@@ -68,7 +68,7 @@ class Hosting(Interpreter):
                 scope.env.pop(name, None)
             else:
                 kind = what_hosts_do.kind_on_host(self, statement, name)
-                scope.env[name] = Host(kind)
+                scope.env[name] = Host(kind, not isinstance(statement, program.Unit))
                 self.keeping.bind(scope.number, name, kind)
                 pending.bound.add(name)
                 if pending.is_pure:

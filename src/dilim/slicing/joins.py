@@ -126,7 +126,7 @@ class Join:
                 with self.within(side):
                     kind = slicer.hand_over(slicer.scopes[depth], name, value)
                 slicer.objects.held = held
-                env[name] = Host(host.kind if host.kind == kind else None)
+                env[name] = Host(host.kind if host.kind == kind else None, host.is_sure)
                 (y, x)[side][name] = env[name]
 
     def value(self, a: Any, b: Any, what: str = "a value") -> Made:
@@ -143,7 +143,7 @@ class Join:
             return self.alone(0, a)
         if a.__class__ is Host and b.__class__ is Host:
             kind = a.kind if a.kind == b.kind else None
-            return lambda _: Host(kind)
+            return lambda _: Host(kind, a.is_sure and b.is_sure)
         if isinstance(a, Tensor) and isinstance(b, Tensor) and bundles.go_together(a, b):
             return self._object(a, b)
         if numbers.is_number(a) and numbers.is_number(b):

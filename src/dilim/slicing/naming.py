@@ -10,7 +10,7 @@ from dilim.slicing import attributes, program
 from dilim.slicing.errors import MayBeUnbound, OnHost
 from dilim.slicing.hosting import Hosting
 from dilim.slicing.numbers import Number
-from dilim.slicing.values import UNBOUND, Choice, Conflict, may_be_unbound
+from dilim.slicing.values import UNBOUND, Choice, Conflict, Host, may_be_unbound
 from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
 
@@ -70,6 +70,8 @@ class Naming(Hosting):
         line = getattr(self.scope.at, "line", 0)
         try:
             value = self.copied(atom)
+            if value.__class__ is Host and not value.is_sure:
+                raise OnHost
             if may_be_unbound(value):
                 self.demand(atom.id, _reading(atom, line))
                 value = self.env.get(atom.id, UNBOUND)

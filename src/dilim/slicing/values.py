@@ -21,12 +21,14 @@ class Host:
     Attributes:
         kind: its type as far as an eager run has shown it: int, float, bool, or the `Type` of a
             tensor; None where it is not known.
+        is_sure: whether the name has it for sure, not only if the host has come to bind it.
     """
 
-    __slots__ = ("kind",)
+    __slots__ = ("is_sure", "kind")
 
-    def __init__(self, kind: Any = None) -> None:
+    def __init__(self, kind: Any = None, is_sure: bool = True) -> None:
         self.kind = kind
+        self.is_sure = is_sure
 
     def __repr__(self) -> str:
         return f"<host value of type {self.kind}>"
