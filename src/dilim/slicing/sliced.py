@@ -26,6 +26,7 @@ from dilim.slicing.slicer import TOO_LONG
 from dilim.slicing.source import function_of
 from dilim.slicing.statistics import Statistics
 from dilim.slicing.walker import Walker
+from dilim.slicing.worth import is_idle
 from dilim.tensors.tape import mode
 
 DEBUG = False
@@ -34,6 +35,8 @@ MOST_VARIANTS: Final = 8
 """Programs that are kept for one function."""
 MANY: Final = 5
 """Programs for one function of which a warning tells."""
+FEWEST_WALKS: Final = 2
+"""Runs as plain Python in which loops may still be compiled, after the function was refused."""
 TRIAL: Final = 0.03
 """Seconds of plain running after which it is seen whether the code is in the cache on disk."""
 ESTIMATE: Final = 0.25
@@ -72,7 +75,7 @@ class Sliced:
         self._trial = TRIAL
         self._variants: list[Region] = []
         self._doubted: list[Region] = []
-        self._refused = 0
+        self._refused = self._walks = 0
         self._profile: dict[Any, Any] = {}
         self._decisions: set[Any] = set()
         self._relearned = 0
@@ -173,6 +176,8 @@ class Sliced:
 
     def _plainly(self, values: tuple[Any, ...]) -> Any:
         """Run the function as it stands; loops that take long are compiled meanwhile."""
+        if self._is_given_up():
+            return called(self._function, values)
         frame = dict(zip(self._code.parameters, values, strict=True))
         watcher = LoopWatcher(self._code, self._compile_loop, self._profile)
         started = time.perf_counter()
@@ -180,6 +185,16 @@ class Sliced:
             return Walker(self._code, self._function, watcher).run(frame)
         finally:
             self._seconds += time.perf_counter() - started - watcher.seconds
+            self._walks += 1
+
+    def _is_given_up(self) -> bool:
+        """Whether neither the function nor a loop of it could be sliced, after enough time."""
+        return (
+            self._refused > 0
+            and self._walks >= FEWEST_WALKS
+            and self._seconds >= 2.0 * self._after
+            and not any(self._loops.values())
+        )
 
     def _timed(self, values: tuple[Any, ...]) -> Any:
         """Call the function while it is tried whether a program is quicker than plain Python."""
@@ -329,6 +344,8 @@ class Sliced:
                 known=self._decisions,
                 **self._settings,
             )
+            if self._after and is_idle(region.graph):
+                raise Unsliceable("its loops do nothing with tensors")
             if seconds < self._after and not region.is_compiled:
                 self._trial = 2.0 * seconds
                 return None
