@@ -67,7 +67,7 @@ class Sides:
 
 
 def _is_inner(point: Point) -> bool:
-    """Whether the host is only told of a part of an expression, on a path where it asks for none."""
+    """Whether the host is only told of a part of an expression, for which it has no use."""
     names = point.names
     return point.letter == BIND and bool(names) and all(name.startswith("%") for name in names)
 
