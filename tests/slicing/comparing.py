@@ -113,7 +113,7 @@ def check_program(
 
         def mark():
             totals.append(transfers(compiled, regions))
-            left.append(exits(regions))
+            left.append(exits(compiled))
 
         f.__globals__[MARK] = mark
         return compiled
@@ -130,7 +130,7 @@ def check_program(
     assert difference is None, report(program, difference)
     [compiled] = made
     totals.append(transfers(compiled, regions))
-    late = [reason for reason, count in exits(regions).items() if count > left[-1][reason]]
+    late = [reason for reason, count in exits(compiled).items() if count > left[-1][reason]]
     counted = [(b[0] - a[0], b[1] - a[1]) for a, b in itertools.pairwise(totals)]
     _check_how(compiled.statistics, fallback, native)
     assert fallback is not None or may_leave or not late, (
@@ -178,6 +178,6 @@ def transfers(compiled, regions):
     return sends, receives
 
 
-def exits(regions):
+def exits(compiled):
     """Why, and how often, the rest of a run was left to the host."""
-    return Counter(reason for region in regions for reason in region.left)
+    return Counter(compiled.statistics.left)

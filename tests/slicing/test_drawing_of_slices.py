@@ -39,6 +39,26 @@ def test_the_picture_has_both_programs_and_an_arrow_for_each_transfer():
     assert sum("l-8 -4z" in head for head in heads) == 1  # to the graph
 
 
+WEIGHT = dilim.tensor(X, requires_grad=True)
+
+
+def differentiated(x):
+    loss = (WEIGHT * x).sum()
+    loss.backward()
+    return loss.detach()
+
+
+def test_what_is_handed_over_in_two_lines_has_two_arrows_that_do_not_cross():
+    shown = slices(differentiated, dilim.tensor(X))
+    texts = [part.text for part in parts(shown, "text")]
+    assert "send(state)" in texts
+    assert "return receive()" in texts
+    lines = [part.get("d") for part in parts(shown, "path") if part.get("fill") == "none"]
+    ends = [(line.split()[1].split("C")[0], line.split()[-1]) for line in lines]
+    assert len(ends) == 2
+    assert all(left == right for left, right in ends)
+
+
 def test_statements_line_up():
     shown = slices(scaled, dilim.tensor(X))
     height = {part.text: part.get("y") for part in parts(shown, "text")}

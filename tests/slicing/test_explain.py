@@ -1,6 +1,7 @@
 import contextlib
 import io
 import math
+import random
 
 import dilim
 
@@ -143,6 +144,56 @@ def test_pieces_found_in_the_cache_are_counted(monkeypatch, tmp_path):
     ]
     assert "; 0 of " in counts[0]
     assert counts[1].endswith("; 1 of 1 piece of code found in the cache")
+
+
+def tried(x, rows):
+    x = x * 2.0
+    try:
+        y = rows[int(x.sum())]
+    except IndexError:
+        y = 0.5
+    x = x * y
+    random.seed(1)
+    return x + 1.0
+
+
+def test_each_line_of_a_block_on_the_host_is_marked_and_checks_are_no_work():
+    explanation = explained(tried, dilim.tensor(X), [1.0], calls=4)
+    assert marks(explanation, tried) == [
+        "", "graph", "host", "host", "host", "host", "graph", "host", "graph",
+    ]  # fmt: skip
+    lines = [transfer.line for transfer in explanation.transfers]
+    assert lines == sorted(lines)
+
+
+def count():
+    exec("STATE.n += 1", {"STATE": STATE})
+
+
+def counted(x):
+    x = x * STATE.n
+    count()
+    return x * STATE.n
+
+
+class State:
+    n = 0
+
+
+STATE = State()
+
+
+def test_runs_that_were_left_are_told_with_the_reason():
+    STATE.n = 0
+    compiled = dilim.compile(counted, backend="reference", compile_after=0)
+    for k in range(4):
+        assert compiled(dilim.ones(1)).item() == k * (k + 1.0)
+    left = compiled.statistics.left
+    text = str(compiled.explain())
+    for reason, count in left.items():
+        times = "once" if count == 1 else f"{count} times"
+        assert f"  the rest of a run, {times}: {reason}" in text
+    assert sum(left.values()) >= 1
 
 
 def generator(x):

@@ -380,3 +380,49 @@ def test_a_loop_that_was_compiled_while_it_ran(capsys):
         'def slow(x, n):\n    print("begin")\n    start_graph()\n    for i in range(n):'
     )
     assert shown.host.endswith('    print("end")\n    return x')
+
+
+class Source:
+    """What only the host can ask."""
+
+    def __init__(self):
+        self.seen = []
+
+    def next(self, x):
+        self.seen.append(x)
+        exec("0")
+        return len(self.seen)
+
+
+SOURCE = Source()
+
+
+def picked(x, n):
+    value = SOURCE.next(0)
+    for k in range(n):
+        x = x * 0.5
+        value = SOURCE.next(k) if x.sum() > 1e-3 else value
+    return x, value
+
+
+def test_a_choice_between_host_values_is_one_statement_of_the_host():
+    shown = slices(picked, dilim.tensor(X), 20)
+    assert "    # host: value = SOURCE.next(k) if x.sum() > 1e-3 else value" in shown.graph
+    line = "value = SOURCE.next(k) if x.sum() > 1e-3 else value  # the graph decides"
+    assert f"\n        {line}\n" in shown.host
+
+
+def decided(x, n):
+    best = None
+    for k in range(n):
+        x = x * 0.5
+        if SOURCE.next(k) % 2 == 0 or x.sum() > 1.0:
+            best = x
+            print(k)
+    return best
+
+
+def test_what_the_host_knows_of_a_condition_is_sent_once():
+    shown = slices(decided, dilim.tensor(X), 20)
+    assert shown.host.count("send(") == 1
+    assert "send(send(" not in shown.host

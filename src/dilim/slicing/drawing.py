@@ -116,12 +116,14 @@ def _text(x: float, y: float, line: str, colour: str, more: str = "") -> str:
 
 
 def _arrows(graph: _Column, host: _Column, left: float, right: float) -> Iterator[str]:
-    """An arrow between any two rows that stand for the same point of exchange."""
+    """An arrow between the rows that stand for the same points of exchange, the first two first."""
+    taken: set[tuple[tuple[str, ...], float]] = set()
     for y1, channels in graph.places:
         for y2, others in host.places:
-            common = [channel for channel in channels if channel in others]
-            if not common:
+            common = tuple(channel for channel in channels if channel in others)
+            if not common or (common, y2) in taken:
                 continue
+            taken.add((common, y2))
             y1_, y2_ = y1 + PADDING, y2 + PADDING
             bend = _GAP / 2
             yield (
@@ -133,3 +135,5 @@ def _arrows(graph: _Column, host: _Column, left: float, right: float) -> Iterato
                 yield f'<path d="M{left + 8:.1f} {y1_ - 4:.1f}v8l-8 -4z" fill="{_ARROW}"/>'
             else:
                 yield f'<path d="M{right - 8:.1f} {y2_ - 4:.1f}v8l8 -4z" fill="{_ARROW}"/>'
+            if len([place for place in graph.places if place[1] == channels]) > 1:
+                break  # each of these has its own

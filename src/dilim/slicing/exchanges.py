@@ -13,6 +13,7 @@ from dilim.slicing.rows import Pair, Row
 from dilim.slicing.wording import Source, Span, rewritten, span, within
 
 _SHOWN: Final = frozenset({FRAGMENT, RECEIVE, BIND, TURN, END, WRITE})
+_RECEIVED: Final = "receive()"
 _STATE: Final = "state"
 """How contents of tensors and attributes are called that are brought up to date for the host."""
 
@@ -65,6 +66,12 @@ class Sides:
     host_channels: tuple[str, ...] = ()
 
 
+def _is_inner(point: Point) -> bool:
+    """Whether the host is only told of a part of an expression, for which it has no use."""
+    names = point.names
+    return point.letter == BIND and bool(names) and all(name.startswith("%") for name in names)
+
+
 class Exchanges:
     """The points of exchange of one function, taken one by one as its statements are written.
 
@@ -75,7 +82,9 @@ class Exchanges:
     def __init__(self, findings: Findings, source: Source) -> None:
         self._source = source
         self._points = [
-            point for point in findings.points if point.source is source and point.letter in _SHOWN
+            point
+            for point in findings.points
+            if point.source is source and point.letter in _SHOWN and not _is_inner(point)
         ]
         self.known = {
             name
@@ -149,10 +158,10 @@ class Exchanges:
                 if part is maker or (isinstance(part, ast.Name) and part.id in exchange.names)
             ]
             for place in places:
-                sides.host_parts[place] = (
-                    f"send({rewritten(self._source, place, sides.host_parts)})"
-                )
-                sides.graph_parts[place] = "receive()"
+                if sides.graph_parts.get(place) != _RECEIVED:
+                    text = rewritten(self._source, place, sides.host_parts)
+                    sides.host_parts[place] = f"send({text})"
+                    sides.graph_parts[place] = _RECEIVED
             sides.graph_channels += exchange.channels
             sides.host_channels += exchange.channels
         return sides

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -71,7 +70,10 @@ class Explanation:
         self._statistics = statistics
         self._remarks = list(remarks)
         self.marks = _marks(found)
-        self.transfers = [transfer for findings in found for transfer in _transfers(findings)]
+        self.transfers = sorted(
+            (transfer for findings in found for transfer in _transfers(findings)),
+            key=lambda transfer: (self._file_order(transfer.file), transfer.line),
+        )
         self.reasons = [
             (*line, reason)
             for findings in found
@@ -126,8 +128,15 @@ class Explanation:
         own = self._found[0].region.code.filename if self._found else ""
         return f"line {line}" if file == own else f"{short_path(file)}:{line}"
 
+    def _file_order(self, file: str) -> tuple[bool, str]:
+        """The function's own file first."""
+        return file != self._found[0].region.code.filename, file
+
     def _with_places(self, reasons: Sequence[tuple[str, int, str]]) -> list[str]:
-        return [f"{self._place(file, line)}  {reason}" for file, line, reason in reasons]
+        by_place: dict[str, list[str]] = {}
+        for file, line, reason in reasons:
+            by_place.setdefault(self._place(file, line), []).append(reason)
+        return [f"{place}  {'; '.join(of_place)}" for place, of_place in by_place.items()]
 
     # --- tables -----------------------------------------------------------------------------
 
@@ -155,8 +164,8 @@ class Explanation:
 
     def _plain(self) -> list[str]:
         lines = self._with_places(self.fallbacks)
-        left = Counter(reason for findings in self._found for reason in findings.region.left)
-        lines += [f"the rest of a run, {_times(count)}: {reason}" for reason, count in left.items()]
+        left = self._statistics.left.items()
+        lines += [f"the rest of a run, {_times(count)}: {reason}" for reason, count in left]
         for findings in self._found:
             trial = findings.region.trial
             if trial is not None and trial.is_lost:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from dilim.ir.graph import NO_SITE, Graph, Node, Site
 from dilim.ir.structure import CHANNELS, IF, LOOP, SEND, walk
 from dilim.ir.types import Type
-from dilim.slicing.host import BIND, END, FRAGMENT, RECEIVE, TURN, WRITE, Action
-from dilim.slicing.program import Statement
+from dilim.slicing.host import BIND, END, FRAGMENT, LEAVE, RECEIVE, TURN, WRITE, Action
+from dilim.slicing.program import Statement, Unit
 from dilim.slicing.report import RAISES, Line
 from dilim.slicing.wording import Source
 
@@ -209,6 +209,10 @@ class Findings:
                 for statement in point.action.statements:
                     line = code.filename, statement.line
                     found[line] = notes.on_host.get(line, [])
+                    if isinstance(statement, Unit):  # it has a block
+                        last = statement.node.end_lineno or statement.line
+                        for number in range(statement.line + 1, last + 1):
+                            found.setdefault((code.filename, number), [])
             elif point.letter == TURN:
                 found.setdefault(point.line, [])
         for line in self.calls:
@@ -218,12 +222,24 @@ class Findings:
     def _graph_lines(self) -> set[Line]:
         found: dict[Line, set[str]] = {line: set() for line in self.region.notes.on_graph}
         for node in walk(self.region.graph):
-            site = None if node.op in CHANNELS else _site(self.region.graph, node)
+            is_ours = node.op in CHANNELS or _leaves(node)
+            site = None if is_ours else _site(self.region.graph, node)
             if site is not None:
                 place = site.file, site.line
                 for line in (place, *(caller[1:] for caller in self.region.callers_of(place))):
                     found.setdefault(line, set()).add(node.op)
         return {line for line, ops in found.items() if line not in self.host or ops - _SHIFTS}
+
+
+def _leaves(node: Node) -> bool:
+    """Whether a branch is there to leave the rest to the host, for something is not as it was."""
+    return any(
+        inner.params["channel"][0] == LEAVE
+        for region in node.regions
+        if node.op == IF
+        for inner in region.nodes
+        if inner.op in CHANNELS
+    )
 
 
 def in_loops(region: Region) -> dict[str, int]:

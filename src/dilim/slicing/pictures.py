@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from dilim.optim.optimizer import Optimizer
 from dilim.slicing.reach import HEAP_TYPE, is_opaque, is_users, surroundings_of
 from dilim.tensors.random import Generator
 from dilim.tensors.tensor import Tensor
@@ -117,7 +116,7 @@ class Picture:
             return () if wrapped is None else [(f"{path}.__wrapped__", wrapped)]
         if isinstance(value, Generator):
             return [(f"{path}.state", value.state)]
-        if isinstance(value, Optimizer):
+        if _is_optimizer(kind):
             self._say(path, kind.__name__)
             state = [(f"{path}.{name}", x) for name, x in value.state_dict().items()]
             return [*state, (f"{path}.parameters", value.parameters)]
@@ -254,6 +253,10 @@ def _plain_repr(value: Any) -> str:
     """What an object says of itself, except where that is its address."""
     text = repr(value)
     return type(value).__qualname__ if " at 0x" in text else text
+
+
+def _is_optimizer(kind: type) -> bool:
+    return any(base.__module__ == "dilim.optim.optimizer" for base in kind.__mro__)
 
 
 def _keys(table: dict[Any, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
@@ -68,6 +69,7 @@ class Region:
         kinds: what of which kind it was made for.
         narrator: tells what happens in a run; None for nobody.
         trial: finds out whether it is quicker than plain Python; None if nobody wants to know.
+        left: why the rest of a run was left to the host, and how often.
         cache_hits: pieces of machine code that were found on disk.
         cache_misses: pieces that were not.
 
@@ -108,7 +110,7 @@ class Region:
         self.decisions = {x for x in decisions if x[0] == "host"}
         self.slicing_seconds = time.perf_counter() - started
         self.learned: dict[Any, Any] = {}
-        self.left: list[str] = []
+        self.left: Counter[str] = Counter()
         is_draft = after is None and self.unknown > 0 and not has_loop(self.graph)
         if is_draft:
             self._settings = numerics, "reference"

@@ -62,7 +62,7 @@ class Runner:
             raise
         finally:
             self.region.learned.update(host.learned)
-            self.region.left += host.left
+            self.region.left.update(host.left)
             host.reset()
 
     def _be_ready_to_check(self, found: tuple[Any, Any, Any], values: tuple[Any, ...]) -> None:

@@ -108,11 +108,13 @@ class Sliced:
         """What happened so far."""
         statistics = self._statistics
         statistics.sends = statistics.receives = statistics.sent_bytes = 0
+        statistics.left.clear()
         for region in self._made:
             sends, receives, size = region.transfers()
             statistics.sends += sends
             statistics.receives += receives
             statistics.sent_bytes += size
+            statistics.left.update(region.left)
         return statistics
 
     def _call_plain(self, values: tuple[Any, ...]) -> Any:

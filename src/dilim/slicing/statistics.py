@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 
@@ -15,6 +16,7 @@ class Statistics:
         variants: how many programs were made.
         compile_seconds: what slicing and compiling took.
         fallbacks: (reason, file, line) of what could not be sliced.
+        left: why the rest of a native run was left to plain Python, and how often.
         sends: values that went to the host.
         receives: values that came from the host.
         sent_bytes: their size.
@@ -27,6 +29,7 @@ class Statistics:
     variants: int = 0
     compile_seconds: float = 0.0
     fallbacks: list[tuple[str, str, int]] = field(default_factory=list)
+    left: Counter[str] = field(default_factory=Counter)
     sends: int = 0
     receives: int = 0
     sent_bytes: int = 0

@@ -16,16 +16,17 @@ if TYPE_CHECKING:
     from dilim.slicing.hosting import Hosting
 
 
+_DEFINITIONS: Final = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 _CLASSES: Final = {ast.List: "list", ast.Dict: "dict", ast.JoinedStr: "str"}
 
 
 def kind_on_host(slicer: Hosting, statement: program.Statement, name: str) -> Any:
     """The type of what a statement binds to a name on the host, as far as eager runs show it."""
+    known = slicer.profile.get((statement, name))
+    if known is not None:
+        return known
     if isinstance(statement, program.Step):
         node: Any = statement.node
-        known = slicer.profile.get((statement, name))
-        if known is not None:
-            return known
         match node:
             case ast.Assign(value=ast.Name(id=source)):
                 value = slicer.env.get(source)
@@ -42,11 +43,13 @@ def kind_on_host(slicer: Hosting, statement: program.Statement, name: str) -> An
 
 def is_to_learn(slicer: Hosting, statement: program.Statement, name: str) -> bool:
     """Whether the next run has to show of what type the value is that a statement binds."""
-    if not isinstance(statement, program.Step) or (statement, name) in slicer.profile:
+    if (statement, name) in slicer.profile:
         return False
     if name not in slicer.scope.live.after.get(statement, ()):
         return False
-    node: Any = statement.node
+    if isinstance(statement, program.Unit):
+        return not isinstance(statement.node, _DEFINITIONS)
+    node: Any = getattr(statement, "node", None)
     known = ast.Name | ast.Constant | ast.JoinedStr | ast.Tuple | ast.List | ast.Dict | ast.Lambda
     match node:
         case ast.Assign(targets=[ast.Name()]):

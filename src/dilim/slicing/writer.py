@@ -146,6 +146,15 @@ class Writer:
             pair.graph.append(note("host", rewritten(self._source, where), depth))
             pair.host.append(self._host_row(where, sides, depth))
             return pair
+        choices = self._choices(statement)
+        if choices:
+            is_hosted = all(map(self._is_hosted, choices))
+            text = rewritten(self._source, where)
+            graph = note("host", text, depth) if is_hosted else self._graph_row(where, sides, depth)
+            pair.graph.append(graph)
+            pair.host.append(self._host_row(where, sides, depth))
+            pair.host[-1].text += "" if sides.host_channels else self._decided(statement)
+            return pair
         pair.graph.append(self._graph_row(where, sides, depth))
         parts = self._host_parts(where, sides, depth)
         pair.host += parts
@@ -171,6 +180,15 @@ class Writer:
             if within(hosted, where)
             and not any(within(hosted, part) or within(part, hosted) for part in sides.graph_parts)
         ]
+
+    def _choices(self, statement: ast.stmt) -> list[Span]:
+        """The sides of an expression that chooses, if the host has to do something for one."""
+        for node in ast.walk(statement):
+            if isinstance(node, ast.IfExp):
+                sides = [span(node.body), span(node.orelse)]
+                if any(within(hosted, side) for hosted in self._hosted for side in sides):
+                    return sides
+        return []
 
     def _is_on_host_too(self, statement: ast.stmt) -> bool:
         """Whether the host does something for a statement of the graph, or knows what it binds."""
