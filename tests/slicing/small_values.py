@@ -3,6 +3,7 @@
 See `small_programs`.
 """
 
+from slicing.comparing import Call
 from slicing.small_programs import Small
 
 SCALES = ("[2.0, 3.0]", "[2.0, 3.0]", "[4.0, 5.0]")
@@ -76,6 +77,98 @@ def f(x, a):
         ("[dilim.ones(2), Loud()]",) * 3,
         sends=None,
         receives=None,
+    ),
+}
+STATES = {
+    "a dict with values of all kinds through a loop": Small(
+        """
+def f(x, n):
+    d = {"k": 0, "best": None, "t": (x, 1)}
+    for i in range(n):
+        d["k"] += i
+        if d["best"] is None or x.sum() > d["best"]:
+            d["best"] = x.sum()
+        x = x * 0.5 if i % 2 else x * 3
+        d["t"] = (x, d["t"][1] + 1)
+    return d
+""",
+        tuple(f"[dilim.ones(2), {n}]" for n in (3, 7, 0, 1)),
+    ),
+    "items at positions that are given": Small(
+        """
+def f(x, n, k):
+    ts = [x, x * 2, x + 1]
+    y = ts[k]
+    y += 1
+    ts[k - 1] = x * 5
+    ts[n % 3] = y
+    return ts, (4, 5, 6)[k], ts[k] is ts[n % 3]
+""",
+        tuple(f"[dilim.ones(3), {n}, {k}]" for n, k in ((2, 1), (3, 0), (6, 5), (4, -1), (5, 2))),
+        raises=(3,),
+    ),
+    "a tensor written in a loop that may replace it": Small(
+        """
+def f(n):
+    k = dilim.zeros((), dtype="int64")
+    for i in range(n):
+        k += i
+        if k % 3 == 1:
+            k = k * 2
+    return k, int(k) // 2
+""",
+        ("[2]", "[5]", "[9]"),
+    ),
+    "items of a list that one path replaces": Small(
+        """
+def f(x, n):
+    ts = [x, None]
+    if n < 5:
+        ts[0] = x + 1
+        ts[1] = x * 2
+    elif x.sum() > 0:
+        ts[1] = x - 1
+    else:
+        raise ValueError("neither")
+    return ts
+""",
+        ("[dilim.ones(2), 3]", "[dilim.ones(2), 7]", "[-dilim.ones(2), 7]", "[dilim.ones(2), 2]"),
+        raises=(3,),
+    ),
+    "lists and dicts made on one path": Small(
+        """
+def f(x, n):
+    if x.sum() < 0:
+        raise ValueError("no")
+    ts = [x * 2, {"a": x + n}]
+    if n > 3:
+        us = [x - 1, ts]
+        us[0] = us[0] * 3
+    else:
+        ts[0] = ts[0] + 5
+    ts[1]["a"] = ts[1]["a"] - 1
+    if n > 3:
+        return us
+    return ts
+""",
+        ("[dilim.ones(2), 3]", "[dilim.ones(2), 7]", "[-dilim.ones(2), 0]", "[dilim.ones(2), 1]"),
+        raises=(3,),
+    ),
+    "a tensor of the host that is one of the program": Small(
+        """
+def f(x, xs):
+    y = xs.pop()
+    z = x * 2
+    y += 1
+    return z, x * 5
+""",
+        tuple(
+            Call("[(X := dilim.ones(2)), [X]]" if shared else "[dilim.ones(2), [dilim.ones(2)]]")
+            for shared in (False, False, True, True, False)
+        ),
+        sends=None,
+        receives=None,
+        may_leave=True,
     ),
 }
 KINDS = {
@@ -339,4 +432,4 @@ def f(a, b, n):
         tuple(f"[dilim.ones(2), dilim.zeros(2), {n}]" for n in (1, 0, 2, 3, 6)),
     ),
 }
-VALUES = CONTAINERS | KINDS | UNBOUND | OBJECTS
+VALUES = CONTAINERS | STATES | KINDS | UNBOUND | OBJECTS

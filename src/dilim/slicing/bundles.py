@@ -161,13 +161,14 @@ def same(a: Any, b: Any) -> bool:
     return a.__class__ is b.__class__ and a.__class__ in (str, bytes, type(None), bool) and a == b
 
 
-def same_items(a: Any, b: Any) -> bool:
-    """Whether two lists or dicts have the same items."""
-    if len(a) != len(b):
-        return False
-    if a.__class__ is list:
-        return all(x is y or same(x, y) for x, y in zip(a, b, strict=True))
-    return all(k in b and (x is b[k] or same(x, b[k])) for k, x in a.items())
+def items_of(container: Any) -> list[tuple[Any, Any]]:
+    """Indices and items of a list, or keys and values of a dict, in order."""
+    return list(container.items() if container.__class__ is dict else enumerate(container))
+
+
+def filled(like: Any, pairs: list[tuple[Any, Any]]) -> Any:
+    """A list or dict with these items."""
+    return [x for _, x in pairs] if like.__class__ is list else dict(pairs)
 
 
 def go_together(a: Any, b: Any) -> bool:

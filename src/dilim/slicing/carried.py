@@ -25,8 +25,9 @@ GO: Final = "%go"
 STALE: Final = object()
 """What the host sees of an attribute that a turn writes there."""
 Place = tuple[str, Any]
-"""What a loop carries: ("name", (depth, name)), ("heap", key), ("grad", key), ("cell", cell) or
-("held", key): whether the host has the object for some memory."""
+"""What a loop carries: ("name", (depth, name)), ("heap", key), ("grad", key), ("cell", cell),
+("item", (identity of a list or dict, index or key)), or ("held", key): whether the host has the
+object for some memory."""
 
 
 class Again(LoopSignal):
@@ -101,6 +102,8 @@ class Carried:
             return slicer.leaves[key].grad
         if kind == "held":
             return self._flag(key)
+        if kind == "item":
+            return slicer.fresh[key[0]][key[1]]
         return slicer.trace.symbol(slicer.trace.contents(key))
 
     def _flag(self, key: Any) -> Any:
@@ -122,6 +125,8 @@ class Carried:
             slicer.heap[key] = value
         elif kind == "grad":
             slicer.leaves[key].grad = value
+        elif kind == "item":
+            slicer.fresh[key[0]][key[1]] = value
         elif kind == "held":
             is_old = key.__class__ is tuple or ("cell", key) in self.places
             seen = None if is_old else slicer.trace.contents(key)
@@ -142,6 +147,8 @@ class Carried:
             return slicer.leaves[key].grad
         if kind == "held":
             return self._flag(key)
+        if kind == "item":
+            return slicer.fresh[key[0]][key[1]]
         return slicer.trace.symbol(slicer.trace.contents(key))
 
     def turned(self, limit: Any) -> Number:
@@ -171,7 +178,9 @@ class Carried:
         try:
             bundles.collect(self.slicer.trace, shape, value, out)
         except bundles.ChangesType:
-            name = place[1][1] if place[0] in ("name", "heap") else "a gradient"
+            if place[0] == "item" and self.slicer.peeled.get(self.statement):
+                raise Restart(("host", self.slicer.made_by[place[1][0]])) from None
+            name = place[1][1] if place[0] in ("name", "heap", "item") else "a gradient"
             raise Peel(f"{name} changes its type in a loop") from None
 
     def check(self, head: State, places: list[Place]) -> None:
@@ -187,10 +196,11 @@ class Carried:
         """
         slicer = self.slicer
         known = set(places)
-        more = [*self._changed_names(head, known), *self._changed_memory(head, known)]
-        for made, contents in head.contents.items():
-            if not bundles.same_items(contents, slicer.fresh[made]):
-                raise Restart(("host", slicer.made_by[made]))
+        more = [
+            *self._changed_names(head, known),
+            *self._changed_items(head, known),
+            *self._changed_memory(head, known),
+        ]
         shown = {key for key, x in slicer.seen.items() if head.seen.get(key, UNBOUND) is not x}
         uncounted = slicer.trace.uncounted - head.uncounted
         ends = {place: self.now(place) for place in places if place[0] != "cell"}
@@ -213,7 +223,7 @@ class Carried:
         """
         slicer = self.slicer
         for place, head in heads.items():
-            value = self.now(place) if place[0] in ("name", "heap") else None
+            value = self.now(place) if place[0] in ("name", "heap", "item") else None
             if not isinstance(value, Tensor):
                 continue
             if not any(map(slicer.objects.may_be_given, self.objects.made(value))):
@@ -299,6 +309,25 @@ class Carried:
                 raise Unsliceable(f"{name} is bound in a loop", self.statement.line)
             else:
                 raise Peel(f"{name} changes its type in a loop")
+        return more
+
+    def _changed_items(self, head: State, known: set[Place]) -> list[Place]:
+        """Items of lists and dicts of the region that a turn has replaced, and are not carried."""
+        slicer = self.slicer
+        more: list[Place] = []
+        for made, contents in head.contents.items():
+            pairs, found = bundles.items_of(contents), bundles.items_of(slicer.fresh[made])
+            if [key for key, _ in pairs] != [key for key, _ in found]:
+                raise Restart(("host", slicer.made_by[made]))
+            for (key, before), (_, now) in zip(pairs, found, strict=True):
+                place: Place = ("item", (made, key))
+                if place in known or before is now or bundles.same(before, now):
+                    continue
+                if bundles.is_absent(before) and bundles.may_be(now, before):
+                    self.starts[place] = bundles.zeros_like(now), before
+                elif not (bundles.may_be(before) and bundles.may_be(now)):
+                    raise Restart(("host", slicer.made_by[made]))
+                more.append(place)
         return more
 
     def _changed_memory(self, head: State, known: set[Place]) -> list[Place]:

@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dilim.slicing import contents, numbers
+from dilim.slicing import bundles, contents, numbers
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import PLAIN
@@ -74,7 +74,7 @@ def is_none(choice: Choice, function: Any) -> bool | Number:
 
 
 def decided(slicer: Slicer, test: Number, side: bool) -> Callable[[], None]:
-    """Let names stand for what they are on a side of a branch.
+    """Let names, attributes and items be what they are on a side of a branch.
 
     Args:
         slicer: who interprets; it is at the beginning of that side.
@@ -86,16 +86,18 @@ def decided(slicer: Slicer, test: Number, side: bool) -> Callable[[], None]:
     """
     flag = test if test.opposite_of is None else test.opposite_of
     is_yes = side if test.opposite_of is None else not side
+    tables = [*(scope.env for scope in slicer.scopes), slicer.heap, *slicer.fresh.values()]
     changed = []
-    for scope in slicer.scopes:
-        for name, value in scope.env.items():
+    for table in tables:
+        for place, value in bundles.items_of(table):
             if value.__class__ is Choice and value.flag is flag:
-                scope.env[name] = value.yes if is_yes else value.no
-                changed.append((scope.env, name, scope.env[name], value))
+                table[place] = value.yes if is_yes else value.no
+                changed.append((table, place, table[place], value))
 
     def undo() -> None:
-        for env, name, known, choice in changed:
-            if env.get(name, UNBOUND) is known:
-                env[name] = choice
+        for table, place, known, choice in changed:
+            now = dict(bundles.items_of(table))
+            if now.get(place, UNBOUND) is known:
+                table[place] = choice
 
     return undo

@@ -29,13 +29,20 @@ class Hosting(Interpreter):
     branch: Callable[..., None]
     atom: Callable[[ast.expr], Any]
 
-    def on_host(self, statement: program.Statement, reason: str) -> None:
-        """Leave a statement to the host; names that it binds become values of the host."""
+    def on_host(self, statement: program.Statement, reason: str, *, raises: bool = False) -> None:
+        """Leave a statement to the host; names that it binds become values of the host.
+
+        Args:
+            statement: what the host does.
+            reason: why, for the report.
+            raises: whether it is known to raise, and so changes nothing.
+        """
         scope = self.scope
         reads, writes = scopes.reads(statement), scopes.writes(statement)
         if what_hosts_do.calls_super(statement) and scope.code.parameters:
             reads = {scope.code.parameters[0]: None, **reads}
-        self._note_touched(statement)
+        if not raises:
+            self._note_touched(statement)
         pending = self._open(scope)
         if not pending.agrees(reads, scope.env):
             self.flush()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dilim.slicing import bundles, parts
 from dilim.slicing.errors import Restart
 from dilim.slicing.parts import Part
-from dilim.slicing.values import Choice
+from dilim.slicing.values import Choice, owner_of
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -82,6 +82,24 @@ def _tensors(value: Any) -> Iterator[Tensor]:
     elif value.__class__ is Choice:
         yield from _tensors(value.yes)
         yield from _tensors(value.no)
+
+
+def containers(state: State) -> dict[int, None]:
+    """The lists and dicts of the region that can still be reached, by identity."""
+    found: dict[int, None] = {}
+    places = [x for env in state.envs for x in env.values()] + list(state.heap.values())
+    while places:
+        value = places.pop()
+        if value.__class__ is tuple:
+            places += value
+        elif value.__class__ is Choice:
+            places += value.yes, value.no
+        elif id(value) in state.contents and id(value) not in found:
+            found[id(value)] = None
+            places += (x for _, x in bundles.items_of(state.contents[id(value)]))
+        elif owner_of(value) is not None:
+            places.append(owner_of(value))
+    return found
 
 
 def part_of_both(join: Join, a: Tensor, b: Tensor) -> Made | None:

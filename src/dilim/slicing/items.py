@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
-from dilim.slicing import contents, parts, program
+from dilim.slicing import contents, parts, picking, program
 from dilim.slicing.errors import OnHost
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import beside, check_depth, is_constant, needs_value
@@ -49,6 +49,8 @@ def read(slicer: Slicer, step: program.Step, node: ast.Subscript) -> Callable[[]
         position = contents.index(slicer, index)
         return lambda: _tensor_item(slicer, step, owner, position)
     if index.__class__ is Number:
+        if owner.__class__ is tuple or (owner.__class__ is list and id(owner) in slicer.fresh):
+            return picking.read(slicer, step, owner, index)
         raise needs_value(index)
     if not is_constant(index):
         raise OnHost("an index that is no constant")
@@ -136,12 +138,22 @@ def write(
             )
         return lambda: replace(beside(value, owner))
     if index.__class__ is Number:
+        if owner.__class__ is list and id(owner) in slicer.fresh:
+            return picking.write(slicer, step, owner, index, value)
         raise needs_value(index)
     if id(owner) in slicer.fresh and is_constant(index):
-        check_depth(slicer, owner)
+        if not _has(owner, index):
+            check_depth(slicer, owner)
         given = contents.opened(slicer, value) if index.__class__ is slice else value
         return lambda: operator.setitem(owner, index, given)
     raise OnHost
+
+
+def _has(container: Any, key: Any) -> bool:
+    """Whether a list or dict has an item at a place already, so that a loop can carry it."""
+    if container.__class__ is dict:
+        return key in container
+    return key.__class__ is int and -len(container) <= key < len(container)
 
 
 def display(slicer: Slicer, node: ast.Tuple | ast.List) -> Callable[[], Any]:

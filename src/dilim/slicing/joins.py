@@ -7,7 +7,7 @@ somebody looks at it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +73,8 @@ class Join:
         heap = {key: self._heap(key) for key in {**a.state.heap, **b.state.heap}}
         leaves = slicer.leaves.items()
         grads = {key: self._grad(key) for key, leaf in leaves if self.is_outer(leaf)}
-        fresh = {key: self._container(key) for key in a.state.contents if key in b.state.contents}
+        reached = [{} if side.dead else identities.containers(side.state) for side in self.sides]
+        fresh = {key: self._container(key, reached) for key in {**reached[0], **reached[1]}}
         cells = {cell: self._cell(cell) for cell in {**a.written, **b.written}}
         held = {
             key: held_after(key, self.sides, slicer.objects, self.flag)
@@ -153,8 +154,8 @@ class Join:
             return lambda results: tuple(make(results) for make in made)
         if a.__class__ is b.__class__ and same_constant(a, b):
             return lambda _: a
-        for x in (a, b):
-            if id(x) in self.slicer.fresh and id(x) in self.slicer.made_by:
+        for x, y in ((a, b), (b, a)):
+            if id(x) in self.slicer.made_by and not bundles.is_absent(y):
                 raise Restart(("host", self.slicer.made_by[id(x)]))
         return self._choice(a, b, what)
 
@@ -352,19 +353,22 @@ class Join:
         a, b = (side.state.grads.get(key, initial) for side in self.sides)
         return self.value(a, b, "a gradient")
 
-    def _container(self, key: int) -> Made:
-        a, b = (side.state.contents[key] for side in self.sides)
-        if self.sides[0].dead or self.sides[1].dead:
-            a = b = a if self.sides[1].dead else b
-        pairs: Any = zip(a, b, strict=False) if a.__class__ is list else ()
-        if a.__class__ is dict:
-            pairs = [(x, b.get(name)) for name, x in a.items()] if list(a) == list(b) else None
-        if pairs is None or len(a) != len(b):
-            raise Restart(("host", self.slicer.made_by[key]))
-        made = [self.value(x, y, "an item") for x, y in pairs]
-        if a.__class__ is list:
-            return lambda results: [make(results) for make in made]
-        return lambda results: dict(zip(a, (make(results) for make in made), strict=True))
+    def _container(self, key: int, reached: Sequence[Container[int]]) -> Made:
+        """The items of a list or dict, of which each side has a copy or has made it."""
+        side = 0 if key in reached[0] else 1
+        contents = self.sides[side].state.contents[key]
+        pairs = bundles.items_of(contents)
+        if self.sides[1 - side].dead or key not in self.start.contents:
+            made = [(name, self.alone(side, x)) for name, x in pairs]
+        else:
+            others = bundles.items_of(self.sides[1].state.contents[key])
+            if [name for name, _ in pairs] != [name for name, _ in others]:
+                raise Restart(("host", self.slicer.made_by[key]))
+            every = zip(pairs, others, strict=True)
+            made = [(name, self.value(x, y, "an item")) for (name, x), (_, y) in every]
+        return lambda results: bundles.filled(
+            contents, [(name, make(results)) for name, make in made]
+        )
 
     def _cell(self, cell: Cell) -> Made:
         pair = []

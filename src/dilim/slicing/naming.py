@@ -86,7 +86,7 @@ class Naming(Hosting):
 
     def raise_on_host(self, statement: program.Step) -> None:
         """Let the host carry out a statement that is known to raise."""
-        self.on_host(statement, "it raises")
+        self.on_host(statement, "it raises", raises=True)
         self.flush()
         self.dead = True
 

@@ -96,7 +96,19 @@ def from_tensor(x: Tensor, kind: type | None = None) -> Number:
             raise OnHost("int() of a float may raise")
         if x.dtype is dtypes.uint64 and wanted is int:
             raise OnHost("uint64 does not fit")
-        return Number(flat.astype(_TYPES[wanted]), wanted, bound=1 << 63)
+        return _limited(Number(flat.astype(_TYPES[wanted]), wanted, 1 << 63), x.dtype)
+
+
+def _limited(x: Number, dtype: DType) -> Number:
+    """The same with what its dtype, and what made it, tell of an int."""
+    trace: Any = x.tensor.device
+    limit = trace.limits.get(trace.value(trace.handle(x.tensor)))
+    if limit is not None:
+        x.bound, x.is_natural = limit - 1, True
+    elif not dtype.is_floating:
+        x.is_natural = dtype.name.startswith("uint")
+        x.bound = 1 << (8 * dtype.itemsize - (not x.is_natural))
+    return x
 
 
 def as_tensor(x: Number, dtype: DType) -> Tensor:
@@ -177,10 +189,14 @@ def binary(function: Callable[[Any, Any], Any], a: Any, b: Any, nonzero: bool = 
             and (nonzero or _is_nonzero(b))
         ):
             if function is operator.floordiv:
-                op, bound = elementwise.floor_divide, _bound(a) + 1
+                op, bound = elementwise.floor_divide, _bound(a) + (not _is_natural(b))
             else:
-                op, bound = elementwise.remainder, _bound(b)
-            return Number(op(*_operands(a, b, int)), int, bound)
+                op, bound = elementwise.remainder, max(_bound(b) - 1, 0)
+            if bound > 1 << 63:
+                raise OnHost(_TOO_LARGE)
+            made = Number(op(*_operands(a, b, int)), int, bound)
+            made.is_natural = _is_natural(b) and (function is operator.mod or _is_natural(a))
+            return made
         if (
             function in (operator.and_, operator.or_, operator.xor)
             and kind_of(a) is kind_of(b) is bool
@@ -189,6 +205,14 @@ def binary(function: Callable[[Any, Any], Any], a: Any, b: Any, nonzero: bool = 
             op = getattr(elementwise, names.get(function, "logical_xor"))
             return Number(op(*(x.tensor if x.__class__ is Number else x for x in (a, b))), bool)
     raise OnHost(f"{function.__name__} of Python numbers")
+
+
+_TOO_LARGE: Final = "an int that may need more than 64 bits"
+
+
+def _is_natural(x: Any) -> bool:
+    """Whether an int is known to be 0 or more."""
+    return x.is_natural if x.__class__ is Number else x >= 0
 
 
 def _is_nonzero(x: Any) -> bool:
@@ -207,8 +231,9 @@ def _arithmetic(function: Any, a: Any, b: Any, kind: type) -> Number:
     bound = combine(_bound(a), _bound(b))
     counted = _counted(function, a, b)
     if bound >= 1 << 63 and counted is None:
-        raise OnHost("an int that may need more than 64 bits")
+        raise OnHost(_TOO_LARGE)
     result = Number(op(*_operands(a, b, int)), int, bound)
+    result.is_natural = function is not operator.sub and _is_natural(a) and _is_natural(b)
     if counted is not None:
         result.base, result.drift = counted
         result.bound = LARGE
@@ -300,7 +325,9 @@ def converted(kind: type, x: Number) -> Number:
     if kind is x.kind:
         return x
     with no_grad():
-        return Number(_of_kind(x, kind), kind, x.bound)
+        made = Number(_of_kind(x, kind), kind, x.bound)
+        made.is_natural = x.is_natural
+        return made
 
 
 def symbolic(trace: Any, x: Any, kind: type | None = None) -> Number:

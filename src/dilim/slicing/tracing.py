@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from dilim.ir.graph import Value
 from dilim.ir.types import Type
@@ -17,6 +17,8 @@ from dilim.tensors.tape import Node, now
 from dilim.tensors.tensor import Tensor
 from dilim.tensors.tracer import Trace
 
+_POSITIONS: Final = frozenset({"argmax", "argmin"})
+_KEEPING: Final = frozenset({"reshape", "astype", "identity", "permute", "slice", "expand"})
 Before = dict[Cell, tuple[Value, Frame]]
 
 
@@ -33,6 +35,7 @@ class SlicerTrace(Trace):
         outer_writes: per open region, memory from outside that it wrote, as it was before.
         grads_at_entry: id of a gradient that was there at entry -> how it is found.
         released: recorded operations that were used up, with what they held.
+        limits: positions: values that are 0 or more, and less than this.
         turns: when the present turn of each open loop began; see `tape.now`.
     """
 
@@ -55,6 +58,7 @@ class SlicerTrace(Trace):
         self.started = now()
         self._heads: dict[int, Tensor] = {}
         self._is_sure = False
+        self.limits: dict[Value, int] = {}
 
     def forget(self) -> None:
         """Let go of all values and all memory."""
@@ -158,6 +162,10 @@ class SlicerTrace(Trace):
                 self.before_failure()
         value = super().emit(op, values, params)
         self.work += bool(value.shape)
+        if op in _POSITIONS:
+            self.limits[value] = math.prod(values[0].shape)
+        elif op in _KEEPING and values[0] in self.limits and value.type.dtype.name == "int64":
+            self.limits[value] = self.limits[values[0]]
         return value
 
     @contextmanager

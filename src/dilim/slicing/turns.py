@@ -115,7 +115,7 @@ class Turns(Carried):
             for place, value in zip(places, firsts, strict=True)
             if place[0] != "cell" and place not in self.first and place not in self.starts
         }
-        flat += self.objects.columns()
+        flat = [*map(self._now, flat), *self.objects.columns()]
         after: dict[Place, Any] = {}
         trace.outer_writes.append({})
         kept_held = dict(slicer.objects.held)
@@ -160,6 +160,13 @@ class Turns(Carried):
             self._let_be_given(place, values[place], number)
         self.after_loop(after, places)
 
+    def _now(self, x: Tensor) -> Tensor:
+        """A tensor with the present numbers of one that the loop may write."""
+        trace = self.slicer.trace
+        if x._requires_grad or not trace.owns(x):
+            return x
+        return trace.symbol(trace.value(trace.handle(x)))
+
     def _let_be(
         self, values: dict[Place, Any], given: Iterator[Tensor], later: Number | None
     ) -> None:
@@ -177,6 +184,8 @@ class Turns(Carried):
         self.slicer.trace.frozen.add(cell)
         if place[0] == "name":
             objects.unsure[cell] = "before", (self.statement, place[1][1])
+        elif place[0] == "item":
+            objects.unsure[cell] = "host", self.slicer.made_by[place[1][0]]
 
     def _condition(self, places: list[Place], shapes: list[Any]) -> Callable[..., Tensor] | None:
         """Whether there is another turn, from the carried flags."""

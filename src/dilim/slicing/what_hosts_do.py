@@ -85,7 +85,10 @@ def is_harmless(slicer: Hosting, statement: program.Statement) -> bool:
             return _is_harmless_call(slicer, call)
         case ast.Assign(targets=[ast.Name() | ast.Tuple() | ast.List()]):
             return isinstance(node.value, _HARMLESS_EXPRESSIONS)
-        case ast.AugAssign() | ast.Delete():
+        case ast.AugAssign(target=ast.Name(id=name)):
+            value = slicer.env.get(name)  # what is no number may be changed, not replaced
+            return value.__class__ is Host and value.kind in (int, float, bool, "str")
+        case ast.Delete(targets=[ast.Name()]):
             return True
     return False
 

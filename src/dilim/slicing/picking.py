@@ -1,0 +1,114 @@
+"""Items of lists and tuples at positions that are known only when the program runs.
+
+All items are of one kind then, and the one that is meant is picked out of them. Which object it is
+stays known, so that what happens to its memory happens to the item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from dilim.slicing import bundles, items, numbers, program
+from dilim.slicing.numbers import Number
+from dilim.slicing.operators import needs_value
+from dilim.tensors.elementwise import where
+from dilim.tensors.tape import mode, no_grad
+from dilim.tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    from dilim.slicing.slicer import Slicer
+
+MOST: Final = 64
+"""Most items out of which one is picked."""
+
+
+def read(
+    slicer: Slicer, step: program.Step, container: Sequence[Any], index: Number
+) -> Callable[[], Any]:
+    """How to read the item at a position.
+
+    Raises:
+        OnHost: the host has to.
+        Restart: the position must be known while slicing.
+    """
+    known = tuple(container)
+    _check(known, known, index)
+
+    def pick() -> Any:
+        return _picked(slicer, _flags(index, len(known)), known)
+
+    return lambda: _inside(slicer, step, index, len(known), pick)
+
+
+def write(
+    slicer: Slicer, step: program.Step, container: list[Any], index: Number, value: Any
+) -> Callable[[], None]:
+    """How to write the item at a position; see `read`."""
+    _check(container, (value,), index)
+
+    def put() -> None:
+        for place, flag in enumerate(_flags(index, len(container))):
+            pair = (flag, numbers.opposite(flag))
+            container[place] = _picked(slicer, pair, (value, container[place]))
+
+    return lambda: _inside(slicer, step, index, len(container), put)
+
+
+def _check(container: Sequence[Any], values: Sequence[Any], index: Number) -> None:
+    """Refuse what cannot be picked."""
+    alike = (
+        bundles.is_carriable(x) and bundles.go_together(x, y) for x in container for y in values[:1]
+    )
+    is_recorded = mode.recording and any(map(_has_gradient, (*container, *values)))
+    if index.kind is not int or len(container) > MOST or is_recorded or not all(alike):
+        raise needs_value(index)
+    if not container:
+        raise needs_value(index)
+
+
+def _has_gradient(x: Any) -> bool:
+    if x.__class__ is tuple:
+        return any(map(_has_gradient, x))
+    return isinstance(x, Tensor) and x.requires_grad
+
+
+def _inside(
+    slicer: Slicer, step: program.Step, index: Number, size: int, compute: Callable[[], Any]
+) -> Any:
+    """What a function gives where a position lies inside; elsewhere the host raises."""
+    if index.is_natural and index.bound < size:
+        return compute()
+    with no_grad():
+        fits = (index.tensor >= -size) & (index.tensor < size)
+    return items.checked(slicer, step, fits, compute)
+
+
+def _flags(index: Number, size: int) -> list[Number]:
+    """For each item, whether it is the one at a position."""
+    with no_grad():
+        if index.is_natural:
+            return [Number(index.tensor == k, bool) for k in range(size)]
+        return [Number((index.tensor == k) | (index.tensor == k - size), bool) for k in range(size)]
+
+
+def _picked(slicer: Slicer, flags: Sequence[Number], values: Sequence[Any]) -> Any:
+    """That of some values whose flag holds."""
+    first = values[0]
+    if first.__class__ is tuple:
+        columns = zip(*values, strict=True)
+        return tuple(_picked(slicer, flags, column) for column in columns)
+    trace = slicer.trace
+    with no_grad():
+        if isinstance(first, Tensor):
+            found: Any = values[-1]
+            for flag, value in zip(flags[:-1], values[:-1], strict=True):
+                found = where(flag.tensor, value, found)
+            result = trace.symbol(trace.value(trace.handle(found)))
+            slicer.one_of.let_be(result, list(zip(flags, values, strict=True)))
+            return result
+        numbers_of = [numbers.symbolic(trace, value) for value in values]
+        found = numbers_of[-1].tensor
+        for flag, number in zip(flags[:-1], numbers_of[:-1], strict=True):
+            found = where(flag.tensor, number.tensor, found)
+    return Number(found, numbers_of[0].kind, max(x.bound for x in numbers_of))
