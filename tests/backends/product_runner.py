@@ -10,6 +10,7 @@ import numpy as np
 
 from dilim import dtypes
 from dilim.backends.llvm.binding import as_target, emit_object, link
+from dilim.backends.llvm.library_sizes import SCRATCH_BYTES
 from dilim.backends.llvm.products import (
     Operand,
     Product,
@@ -17,11 +18,7 @@ from dilim.backends.llvm.products import (
     StoreResult,
     write_product,
 )
-from dilim.backends.llvm.products_library import (
-    SCRATCH_BYTES,
-    library_chunks,
-    write_product_library,
-)
+from dilim.backends.llvm.products_library import library_chunks, write_product_library
 from dilim.errors import DeviceError
 
 KERNEL = ctypes.CFUNCTYPE(

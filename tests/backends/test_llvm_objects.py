@@ -14,7 +14,7 @@ from dilim import dtypes
 from dilim.backends.llvm.calls import fast_calls
 from dilim.backends.llvm.calls_objects import Watch, can_watch
 from dilim.runtime import devices
-from dilim.runtime.build import cached_object
+from dilim.runtime.build import load_function
 from dilim.tensors.fast_calls import tensor_maker
 from dilim.tensors.tensor import Tensor
 
@@ -78,7 +78,7 @@ class Plain:
 
 
 def watching(*, tables=(), lists=(), tensors=()):
-    watch = Watch(cached_object)
+    watch = Watch(load_function)
     for table in tables:
         watch.table(table)
     for items in lists:

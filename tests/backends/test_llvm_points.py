@@ -57,7 +57,12 @@ done:
 
 @functools.cache
 def code():
-    return RunnerCode.load(lambda text: emit_object(text, host_target()))
+    return RunnerCode.load(load)
+
+
+def load(what, write):
+    code = write()
+    return link([emit_object(code.text, host_target())]), code.name
 
 
 @functools.cache

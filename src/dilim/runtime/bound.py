@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dilim.backends.llvm import binding, calls
+from dilim.backends.llvm import calls
 from dilim.backends.reference.executor import Host
 from dilim.ir import plan as p
 from dilim.ir.structure import written
 from dilim.runtime.arguments import check_inputs, check_variables
-from dilim.runtime.build import cached_object
+from dilim.runtime.build import load_caller
 from dilim.runtime.programs import Activation, Native, address_of
 
 
@@ -81,11 +80,10 @@ class Bound:
         self._at_safepoint = at_safepoint
         self._activations: dict[int, tuple[Activation, np.ndarray]] = {}
         signature = self._signature()
-        code = calls.write_caller(signature)
-        library = _library(code.text)
+        library, name = load_caller(f"caller {signature!r}", lambda: calls.write_caller(signature))
         self._caller = calls.Caller(
             signature,
-            code,
+            calls.CallerCode(name, ""),
             library,
             native.entry,
             slow=self._slow,
@@ -218,9 +216,3 @@ class Bound:
             elif self._outputs[k] is None:
                 results.append(next(made))
         return face.wrap(results)
-
-
-@functools.lru_cache(64)
-def _library(text: str) -> binding.Library:
-    """Machine code of a caller; many programs have the same."""
-    return binding.link([cached_object(text, level=0)])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -12,6 +14,7 @@ from typing import Any, Final, Literal
 from dilim import dtypes
 from dilim._version import __version__
 from dilim.backends.llvm import binding
+from dilim.backends.llvm.calls_signature import CallerCode
 from dilim.backends.llvm.targets import Target
 from dilim.ir.graph import Graph
 from dilim.ir.plan import Point
@@ -138,17 +141,75 @@ def fingerprint() -> str:
     package = Path(__file__).parents[1]
     digested = hashlib.sha256(f"{__version__} {binding.version()} {sys.byteorder}".encode())
     for part in _COMPILER:
-        for path in sorted((package / part).rglob("*.py")):
-            status = path.stat()
-            digested.update(f"{path.name} {status.st_size} {status.st_mtime_ns};".encode())
+        for folder, _, names in sorted(os.walk(package / part)):
+            for name in sorted(names):
+                if name.endswith(".py"):
+                    status = os.stat(f"{folder}/{name}")
+                    text = f"{name} {status.st_size} {status.st_mtime_ns};"
+                    digested.update(text.encode())
     return digested.hexdigest()[:16]
 
 
-def cached_object(text: str, level: int = binding.OPTIMISATION_LEVEL) -> bytes:
-    """The object for a module on the processor at hand, from the cache if it was made before."""
-    key = f"module|{level}|{fingerprint()}|{binding.host_target()}|{text}"
+def load_function(what: str, write: Callable[[], CallerCode]) -> tuple[binding.Library, str]:
+    """Machine code of functions that are no part of a program; see `calls_writer.Load`.
+
+    It stays until the process ends.
+    """
+    return _staying(what, _Write(write))
+
+
+def load_caller(what: str, write: Callable[[], CallerCode]) -> tuple[binding.Library, str]:
+    """The same for code that is one of very many, and hardly matters: made in less time."""
+    return _caller(what, _Write(write))
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """How code is written; not part of what it is."""
+
+    function: Callable[[], CallerCode] = field(compare=False)
+
+
+@functools.cache
+def _staying(what: str, write: _Write) -> tuple[binding.Library, str]:
+    data, name = _function(what, binding.OPTIMISATION_LEVEL, write.function)
+    return binding.add([data]), name
+
+
+@functools.lru_cache(64)
+def _caller(what: str, write: _Write) -> tuple[binding.Library, str]:
+    data, name = _function(what, 0, write.function)
+    return binding.link([data]), name
+
+
+def _function(what: str, level: int, write: Callable[[], CallerCode]) -> tuple[bytes, str]:
+    """Code and its name, from the cache if it was made before."""
+    key = f"function|{level}|{fingerprint()}|{binding.host_target()}|{what}"
     stored = cache().get(key)
     if stored is None:
-        stored = binding.emit_object(text, binding.host_target(), level=level)
+        code = write()
+        data = binding.emit_object(code.text, binding.host_target(), level=level)
+        cache().put(key, pack({"name": code.name}, [data]))
+        return data, code.name
+    header, (data,) = unpack(stored)
+    return data, header["name"]
+
+
+def cached_object(text: str) -> bytes:
+    """The object for a module on the processor at hand, from the cache if it was made before."""
+    return cached_object_of(text, lambda: text)
+
+
+def cached_object_of(what: str, write: Callable[[], str]) -> bytes:
+    """The same for a module that is written only if it is not in the cache.
+
+    Args:
+        what: tells it from all others of the same version.
+        write: writes it.
+    """
+    key = f"module|{fingerprint()}|{binding.host_target()}|{what}"
+    stored = cache().get(key)
+    if stored is None:
+        stored = binding.emit_object(write(), binding.host_target())
         cache().put(key, stored)
     return stored

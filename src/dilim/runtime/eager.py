@@ -13,7 +13,7 @@ import functools
 import importlib
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from dilim.ops.opdef import Kernel, OpDef
 from dilim.ops.recipe import Map
 from dilim.ops.table import OPERATIONS
 
+_Loop: TypeAlias = tuple[str, Callable[[], str], tuple[DType, ...]]
+"""The name of a function, what writes its module, and the dtypes of inputs and result."""
 _NEW_UFUNC: Final = 1
 _NEW_GENERALIZED: Final = 31
 """Positions in the table of functions that NumPy offers to extension modules."""
@@ -118,19 +120,23 @@ def _elementwise(op: OpDef) -> Kernel:
 
 def elementwise_ufunc(op: OpDef) -> np.ufunc:
     """A ufunc with a loop for float32 and one for float64."""
-    from dilim.backends.llvm import binding
-    from dilim.backends.llvm.library import write_elementwise
-
-    loops: list[tuple[str, str, tuple[DType, ...]]] = []
+    loops: list[_Loop] = []
     for dtype in dtypes.FLOATING:
         recipe = scalar_recipe(op, dtype)
         if recipe is None:
             raise RuntimeError(f"{op.name}: no recipe for numbers of {dtype.name}")
         inputs = (dtype,) * max(len(op.derivative), 1)
         name = f"{op.name}_{dtype.name}"
-        text = write_elementwise(name, recipe, inputs, binding.host_target().vector_bytes)
-        loops.append((name, text, (*inputs, recipe.body.dtype)))
+        write = functools.partial(_write_elementwise, name, recipe, inputs)
+        loops.append((name, write, (*inputs, recipe.body.dtype)))
     return _new_ufunc(op.name, op.doc, loops)
+
+
+def _write_elementwise(name: str, recipe: Map, inputs: Sequence[DType]) -> str:
+    from dilim.backends.llvm import binding  # much code, and not needed where it is in the cache
+    from dilim.backends.llvm.library import write_elementwise
+
+    return write_elementwise(name, recipe, inputs, binding.host_target().vector_bytes)
 
 
 def _first_use_of(
@@ -161,15 +167,12 @@ def _astype(op: OpDef, before: Kernel) -> Kernel:
 
 
 def _conversion(op: OpDef, target: DType) -> np.ufunc:
-    from dilim.backends.llvm import binding
-    from dilim.backends.llvm.library import write_elementwise
-
-    loops = []
+    loops: list[_Loop] = []
     for dtype in dtypes.FLOATING:
         recipe: Any = op.recipe(Type((), dtype), dtype=target) if op.recipe else None
         name = f"{dtype.name}_to_{target.name}"
-        width = binding.host_target().vector_bytes
-        loops.append((name, write_elementwise(name, recipe, [dtype], width), (dtype, target)))
+        write = functools.partial(_write_elementwise, name, recipe, [dtype])
+        loops.append((name, write, (dtype, target)))
     return _new_ufunc(f"to_{target.name}", op.doc, loops)
 
 
@@ -199,9 +202,7 @@ def _matmul(op: OpDef, before: Kernel) -> Kernel:
 
 def product_ufunc() -> np.ufunc:
     """A generalized ufunc for matrix products of float32 and float64."""
-    from dilim.backends.llvm import binding
-    from dilim.backends.llvm.library import AREAS_WORD, write_product
-    from dilim.backends.llvm.products_library import SCRATCH_BYTES
+    from dilim.backends.llvm.library_sizes import AREAS_WORD, SCRATCH_BYTES
     from dilim.runtime import threads
 
     count = threads.usable_cores()
@@ -217,11 +218,10 @@ def product_ufunc() -> np.ufunc:
             words[AREAS_WORD::2] = 0
 
         os.register_at_fork(after_in_child=release)
-    loops = []
+    loops: list[_Loop] = []
     for dtype in dtypes.FLOATING:
         name = f"matmul_{dtype.name}"
-        text = write_product(name, dtype, binding.host_target().vector_bytes)
-        loops.append((name, text, (dtype, dtype, dtype)))
+        loops.append((name, functools.partial(_write_product, name, dtype), (dtype,) * 3))
     return _new_ufunc(
         "matmul",
         OPERATIONS["matmul"].doc,
@@ -233,6 +233,13 @@ def product_ufunc() -> np.ufunc:
     )
 
 
+def _write_product(name: str, dtype: DType) -> str:
+    from dilim.backends.llvm import binding
+    from dilim.backends.llvm.library import write_product
+
+    return write_product(name, dtype, binding.host_target().vector_bytes)
+
+
 # --- NumPy ----------------------------------------------------------------------------------
 
 _alive: list[Any] = []
@@ -242,16 +249,17 @@ _alive: list[Any] = []
 def _new_ufunc(
     name: str,
     doc: str,
-    loops: Sequence[tuple[str, str, tuple[DType, ...]]],
+    loops: Sequence[_Loop],
     signature: str | None = None,
     data: np.ndarray | None = None,
     symbols: dict[str, int] | None = None,
     keep: tuple[Any, ...] = (),
 ) -> np.ufunc:
     from dilim.backends.llvm import binding
-    from dilim.runtime.build import cached_object
+    from dilim.runtime.build import cached_object_of
 
-    library = binding.link([cached_object(text) for _, text, _ in loops], symbols)
+    objects = [cached_object_of(f"loop {function}", write) for function, write, _ in loops]
+    library = binding.link(objects, symbols) if symbols else binding.add(objects)
     addresses = [library.address(function) for function, _, _ in loops]
     functions = (ctypes.c_void_p * len(loops))(*addresses)
     given = None if data is None else data.ctypes.data

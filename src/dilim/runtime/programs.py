@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +23,7 @@ from dilim.ir.types import Type
 from dilim.ops.table import OPERATIONS
 from dilim.runtime import threads
 from dilim.runtime.arguments import check_inputs, check_variables
-from dilim.runtime.build import Built, Settings, build, is_built
+from dilim.runtime.build import Built, Settings, build, is_built, load_function
 from dilim.runtime.reference import ReferenceProgram
 
 SAFEPOINT_SECONDS: Final = 0.01
@@ -112,9 +113,14 @@ class Native:
         self._library = binding.link(built.objects, symbols)
         self.entry = self._library.address(driver.ENTRY)
         self.releases_gil = built.loops or built.cost > LONG
-        self.call = calls.builtin(self.entry, release_gil=self.releases_gil, keep=[self._library])
         self.slots = len(graph.inputs) + len(graph.outputs) + len(graph.variables)
         self.turns = _FIRST_BUDGET
+
+    @functools.cached_property
+    def call(self) -> Callable[[int], int]:
+        """Runs the program, from the address of an activation to a status."""
+        keep = [self._library]
+        return calls.builtin(self.entry, load_function, release_gil=self.releases_gil, keep=keep)
 
     def activation(self) -> Activation:
         """New memory for runs."""

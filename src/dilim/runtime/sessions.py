@@ -19,7 +19,7 @@ from dilim.errors import GraphError, ShapeError
 from dilim.ir.graph import Graph, Value
 from dilim.ir.plan import Point
 from dilim.ir.structure import CHANNELS, SEND, walk, written
-from dilim.runtime.build import cached_object
+from dilim.runtime.build import load_function
 from dilim.runtime.programs import LONG, Activation, Native, NativeProgram, address_of
 from dilim.runtime.reference import ReferenceProgram
 
@@ -207,7 +207,7 @@ class _NativeRuns:
 
 @functools.cache
 def _runner_code() -> RunnerCode:
-    return RunnerCode.load(cached_object)
+    return RunnerCode.load(load_function)
 
 
 def _views(activation: Activation, point: Point) -> tuple[np.ndarray, ...]:

@@ -148,7 +148,7 @@ class _Call:
             x for x in self.gate.conditions if x not in settled and x not in self.standing
         ]
         if self.standing:
-            conditions.append("standing.same() or standing.hold()")
+            conditions.append("standing.same() or standing.holds()")
         conditions += all_different(self.gate.distinct)
         if self._writes_given():
             conditions += all_different(f"{path}._storage" for path in self.given)

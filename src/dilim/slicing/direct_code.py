@@ -152,13 +152,13 @@ class _Spare:
 
     def __init__(self, code: Code, numbers: Sequence[int]) -> None:
         from dilim.backends.llvm.calls_objects import Watch
-        from dilim.runtime.build import cached_object
+        from dilim.runtime.build import load_function
 
         self.tensors = tuple(code._maker(number)() for number in numbers)
         arrays = {k: x._data for k, x in zip(numbers, self.tensors, strict=True)}
         self.function = code.function(arrays)
         del arrays
-        watch = Watch(cached_object)
+        watch = Watch(load_function)
         _look_at_all(watch, self.tensors)
         watch.begin()
         self.same = watch.same

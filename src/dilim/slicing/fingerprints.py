@@ -7,10 +7,10 @@ depth. Where machine code can look at them, it says first whether anything was t
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from types import CellType
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing.attributes import is_dilims, is_module
@@ -24,21 +24,79 @@ _FOLLOWED = frozenset({"_learning_rate"})
 """Attributes whose number is state of the program, so that another number changes nothing."""
 
 
-class Fingerprint:
+_PATIENCE, _LITTLE_PATIENCE = 8, 2
+
+
+class Watched:
+    """A question that is asked at length only where something was touched since.
+
+    Args:
+        patience: how often it is asked at length before machine code begins to look.
+
+    Attributes:
+        same: whether certainly nothing was touched since the answer was yes.
+    """
+
+    def __init__(self, patience: float) -> None:
+        self._left = patience
+        self._watch: Watch | None = None
+        self.same: Callable[[], bool] = _never
+
+    def holds(self) -> bool:
+        """Whether all is as it was."""
+        watch, self.same = self._watch, _never  # first, since another thread may ask meanwhile
+        if watch is not None:
+            watch.renew()  # what is touched from here on will be seen
+        if not self._ask():
+            return False
+        if watch is not None and not watch.same():  # a list has moved
+            watch = None
+        self._left -= 1
+        if watch is None and self._left < 0:
+            watch = self._begun()
+            if not self._ask():
+                return False
+        if watch is not None:
+            self._watch, self.same = watch, watch.same
+        return True
+
+    def _ask(self) -> bool:
+        raise NotImplementedError
+
+    def show(self, watch: Watch) -> None:
+        """Have machine code look at all that is asked about."""
+        raise NotImplementedError
+
+    def _begun(self) -> Watch | None:
+        # llvmlite takes time to import
+        from dilim.backends.llvm.calls_objects import Watch, can_watch
+        from dilim.runtime.build import load_function
+
+        if not can_watch():
+            return None
+        watch = Watch(load_function)
+        self.show(watch)
+        watch.begin()
+        return watch
+
+
+def _never() -> bool:
+    return False
+
+
+class Fingerprint(Watched):
     """What an object holds.
 
     Args:
         value: an object of dilim, or of a class made from one of dilim's.
 
     Attributes:
-        same: whether certainly nothing was touched.
         tensors: those that it holds.
     """
 
     def __init__(self, value: Any) -> None:
+        super().__init__(math.inf)
         self._value = value
-        self._watch: Any = None
-        self.same: Callable[[], bool] = _never
         self.renew()
 
     def renew(self) -> None:
@@ -53,8 +111,11 @@ class Fingerprint:
         self._seen: set[int] = set()
         self._add(value)
 
-    def holds(self) -> bool:
-        """Whether all is as it was."""
+    def be_native(self) -> None:
+        """Machine code may look from here on."""
+        self._left = _PATIENCE
+
+    def _ask(self) -> bool:
         for table, ids in self._dicts:
             if list(map(id, table.values())) != ids:
                 return False
@@ -64,23 +125,10 @@ class Fingerprint:
         for x, (flag, storage) in zip(self.tensors, self._states, strict=True):
             if x._requires_grad is not flag or x._storage is not storage:
                 return False
-        if not all(type(table.get(name)) is kind for table, name, kind in self._numbers):
-            return False
-        if self._watch is not None:
-            self._watch.renew()
-            if not self._watch.same():  # a list has moved
-                self._watch = None
-                self.watch()
-        return True
+        return all(type(table.get(name)) is kind for table, name, kind in self._numbers)
 
-    def watch(self) -> None:
-        """From here on machine code looks first."""
-        if self._watch is None and self.holds():
-            self._watch = watching(self)
-            self.same = _never if self._watch is None else self._watch.same
-
-    def show(self, watch: Any) -> None:
-        """Have a `Watch` look at all that is compared."""
+    def show(self, watch: Watch) -> None:
+        """See `Watched`."""
         for table, _ in self._dicts:
             watch.table(table._table if isinstance(table, _Without) else table)
         for items, _ in self._lists:
@@ -124,28 +172,6 @@ class Fingerprint:
                 self._add(x)
 
 
-def _never() -> bool:
-    return False
-
-
-def watching(*parts: Fingerprint | CellType) -> Watch | None:
-    """A `Watch` that has begun; None where machine code cannot look."""
-    # llvmlite takes time to import
-    from dilim.backends.llvm.calls_objects import Watch, can_watch
-    from dilim.runtime.build import cached_object
-
-    if not can_watch():
-        return None
-    watch = Watch(cached_object)
-    for part in parts:
-        if isinstance(part, Fingerprint):
-            part.show(watch)
-        else:
-            watch.cell(part)
-    watch.begin()
-    return watch
-
-
 _STANDING: Final = re.compile(r"(k[0-9]+)\.(same\(\) or \1\.holds\(\)|cell_contents is k[0-9]+)")
 
 
@@ -154,34 +180,30 @@ def is_standing(condition: str) -> bool:
     return _STANDING.fullmatch(condition) is not None
 
 
-class Standing:
+class Standing(Watched):
     """Conditions on what objects and closure cells hold, asked together.
 
     Args:
         conditions: some for which `is_standing`.
         constants: the objects in them, by name.
-
-    Attributes:
-        same: whether certainly nothing was touched since they held.
     """
 
     def __init__(self, conditions: Sequence[str], constants: Mapping[str, Any]) -> None:
+        super().__init__(_LITTLE_PATIENCE)
         asked = " and ".join(f"({x})" for x in conditions) or "True"
-        self._ask: Callable[[], bool] = eval(f"lambda: {asked}", dict(constants))
+        self._all_hold: Callable[[], bool] = eval(f"lambda: {asked}", dict(constants))
         self._parts = [constants[x.partition(".")[0]] for x in conditions]
-        self._watch: Any = None
-        self.same: Callable[[], bool] = _never
 
-    def hold(self) -> bool:
-        """Whether all conditions hold."""
-        if not self._ask():
-            return False
-        if self._watch is not None:
-            self._watch.renew()
-        if not self.same():
-            self._watch = watching(*self._parts)
-            self.same = _never if self._watch is None else self._watch.same
-        return True
+    def _ask(self) -> bool:
+        return self._all_hold()
+
+    def show(self, watch: Watch) -> None:
+        """See `Watched`."""
+        for part in self._parts:
+            if isinstance(part, Fingerprint):
+                part.show(watch)
+            else:
+                watch.cell(part)
 
 
 class _Without(dict[Any, Any]):

@@ -261,7 +261,7 @@ class Region:
             if backend == "llvm":
                 for constant in self.constants.values():
                     if isinstance(constant, Fingerprint):
-                        constant.watch()
+                        constant.be_native()
             if self.ending is not None and self.narrator is None:
                 self.direct = direct_call(
                     self.ending, self.gated, program_.native, self.constants, self.seen_by_user

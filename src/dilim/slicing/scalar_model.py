@@ -10,7 +10,7 @@ import numpy as np
 from dilim import scalar
 from dilim.backends.llvm import binding, calls
 from dilim.errors import ShapeError, StateError, UnsupportedError
-from dilim.runtime.build import cached_object
+from dilim.runtime.build import cached_object, load_function
 from dilim.scalar.network import Module
 from dilim.scalar.optimizers import Adam, Optimizer
 from dilim.scalar.value import Value
@@ -170,7 +170,7 @@ class CompiledModel:
             text = write_step(self._sample, self._kind)
             objects = [cached_object(text), cached_object(write_access())]
             library = binding.link(objects, python_symbols())
-            program = calls.builtin(library.address(ENTRY), keep=[library])
+            program = calls.builtin(library.address(ENTRY), load_function, keep=[library])
             self._programs[self._kind] = program
         return self._programs[self._kind]
 

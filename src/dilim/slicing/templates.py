@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import Any, Final
 
 
 def written(text: str, at: ast.AST, **parts: str | ast.expr) -> list[ast.stmt]:
@@ -14,10 +15,8 @@ def written(text: str, at: ast.AST, **parts: str | ast.expr) -> list[ast.stmt]:
         parts: what names in the text stand for: other names, or expressions, which keep their
             places.
     """
-    tree = ast.parse(text)
-    for node in ast.walk(tree):
-        ast.copy_location(node, at)
-    return _Filler(parts).visit(tree).body  # type: ignore[no-any-return]
+    place = {name: getattr(at, name) for name in _PLACE if hasattr(at, name)}
+    return [_filled(statement, place, parts) for statement in ast.parse(text).body]
 
 
 def definition(
@@ -38,10 +37,24 @@ def definition(
     return made
 
 
-class _Filler(ast.NodeTransformer):
-    def __init__(self, parts: dict[str, str | ast.expr]) -> None:
-        self._parts = parts
+_PLACE: Final = ("lineno", "col_offset", "end_lineno", "end_col_offset")
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        part = self._parts.get(node.id, node)
-        return ast.copy_location(ast.Name(part, node.ctx), node) if isinstance(part, str) else part
+
+def _filled(node: Any, place: dict[str, Any], parts: dict[str, str | ast.expr]) -> Any:
+    """Syntax put at a place, with names replaced; in one pass, since this is done often."""
+    if node.__class__ is ast.Name:
+        part = parts.get(node.id)
+        if isinstance(part, ast.expr):
+            return part
+        if part is not None:
+            node.id = part
+    if node._attributes:
+        for name, value in place.items():
+            setattr(node, name, value)
+    for field in node._fields:
+        value = getattr(node, field)
+        if isinstance(value, list):
+            value[:] = [_filled(x, place, parts) if isinstance(x, ast.AST) else x for x in value]
+        elif isinstance(value, ast.AST):
+            setattr(node, field, _filled(value, place, parts))
+    return node

@@ -12,7 +12,7 @@ from dilim.backends.llvm import calls, calls_objects
 from dilim.backends.llvm.calls import Holder
 from dilim.dtypes import DType
 from dilim.runtime.bound import Bound, Face
-from dilim.runtime.build import cached_object
+from dilim.runtime.build import load_function
 from dilim.runtime.devices import CPU, FIRST_VERSION, Storage
 from dilim.runtime.programs import NativeProgram
 from dilim.shapes import Shape
@@ -101,7 +101,7 @@ def tensor_maker(shape: Shape, dtype: DType) -> Callable[..., Tensor]:
     """
     if not calls.fast_calls():
         return functools.partial(_new_tensor, shape, dtype)
-    return calls_objects.maker(_form(shape, dtype), shape, dtype, cached_object)
+    return calls_objects.maker(_form(shape, dtype), shape, dtype, load_function)
 
 
 def _form(shape: Shape, dtype: DType) -> calls_objects.Form:

@@ -30,9 +30,10 @@ from typing import Any, Final
 import numpy as np
 
 from dilim.backends.llvm import calls_signature as known
-from dilim.backends.llvm.binding import Library, emit_object, host_target, link
+from dilim.backends.llvm.binding import Library
 from dilim.backends.llvm.calls_signature import Array, CallerCode, Number, Signature
 from dilim.backends.llvm.calls_text import write_builtin, write_caller
+from dilim.backends.llvm.calls_writer import Load
 
 __all__ = [
     "Array", "Caller", "CallerCode", "Holder", "Number", "Signature", "builtin", "fast_calls",
@@ -288,14 +289,8 @@ def _check_maker(made: Any, result: Array | Number, holder: Holder | None) -> No
     assert made.dtype == result.dtype.numpy, "maker: expected the dtype of the result"
 
 
-@functools.cache
-def _builtin_library(release_gil: bool) -> tuple[Library, str]:
-    code = write_builtin(release_gil)
-    return link([emit_object(code.text, host_target())]), code.name
-
-
 def builtin(
-    address: int, *, release_gil: bool = False, keep: Sequence[object] = ()
+    address: int, load: Load, *, release_gil: bool = False, keep: Sequence[object] = ()
 ) -> Callable[[int], int]:
     """A callable for ``i32 f(ptr)``: from an address to the function's result.
 
@@ -304,6 +299,7 @@ def builtin(
 
     Args:
         address: of the function.
+        load: gives machine code.
         release_gil: whether other Python threads may run meanwhile; costs 30 ns.
         keep: what must live as long as the callable, such as the library.
     """
@@ -313,7 +309,7 @@ def builtin(
         plain.kept = tuple(keep)
         result: Callable[[int], int] = plain
         return result
-    library, name = _builtin_library(release_gil)
+    library, name = load(f"builtin {release_gil}", lambda: write_builtin(release_gil))
     common = common_words() | {"run": address}
     words = [common.get(word, 0) for word in known.WORDS]
     table = np.array(words, np.uint64).view(Table)

@@ -21,10 +21,9 @@ from typing import Any, Final
 import numpy as np
 
 from dilim.backends.llvm import calls_signature as known
-from dilim.backends.llvm.binding import Library, link
 from dilim.backends.llvm.calls import Table, common_words, fast_calls, new_builtin, slot_offset
 from dilim.backends.llvm.calls_signature import CallerCode
-from dilim.backends.llvm.calls_writer import ATTRIBUTES, Writer, named
+from dilim.backends.llvm.calls_writer import ATTRIBUTES, Load, Writer, named
 from dilim.dtypes import DType
 from dilim.shapes import Shape
 
@@ -63,23 +62,22 @@ class Form:
             yield from self.inner[1].words()
 
 
-def maker(
-    form: Form, shape: Shape, dtype: DType, make: Callable[[str], bytes]
-) -> Callable[..., Any]:
+def maker(form: Form, shape: Shape, dtype: DType, load: Load) -> Callable[..., Any]:
     """A builtin that makes an object around a new array.
 
     Args:
         form: of the object.
         shape: of the array.
         dtype: of the array.
-        make: makes an object file of an LLVM module.
+        load: gives machine code.
 
     Returns:
         A function without arguments; or with one: an array of the same type in row-major order,
         whose elements are copied. The array is not looked at.
     """
     words = list(form.words())
-    library, name = _maker_library(tuple(kind for kind, _ in words), make)
+    kinds = [kind for kind, _ in words]
+    library, name = load(f"maker {kinds}", lambda: _write_maker(kinds))
     parts = {"empty": np.empty, "copy": np.ndarray.copy, "shape": shape, "dtype": dtype.numpy}
     head = common_words() | {name: id(part) for name, part in parts.items()}
     values = [*(head[word] for word in _HEAD), *(value for _, value in words)]
@@ -88,12 +86,6 @@ def maker(
 
 
 _HEAD: Final = ("empty", "copy", "shape", "dtype", *known.FUNCTIONS)
-
-
-@functools.cache
-def _maker_library(kinds: tuple[str, ...], make: Callable[[str], bytes]) -> tuple[Library, str]:
-    code = _write_maker(kinds)
-    return link([make(code.text)]), code.name
 
 
 def _write_maker(kinds: Sequence[str]) -> CallerCode:
@@ -172,7 +164,7 @@ class Watch:
     Collect all that is to be looked at, then call `begin`.
 
     Args:
-        make: makes an object file of an LLVM module.
+        load: gives machine code.
 
     Attributes:
         same: says whether all is as it was; a builtin.
@@ -182,8 +174,8 @@ class Watch:
     same: Callable[[], bool]
     renew: Callable[[], object]
 
-    def __init__(self, make: Callable[[str], bytes]) -> None:
-        self._make = make
+    def __init__(self, load: Load) -> None:
+        self._load = load
         self._dicts: list[tuple[int, int]] = []
         self._others: list[tuple[int, int]] = []
         self._places: list[int] = []
@@ -224,7 +216,7 @@ class Watch:
 
     def begin(self) -> None:
         """Make the builtins."""
-        library, name = _watch_library(self._make)
+        library, name = self._load("watch", _write_watch)
         self._others += [(place, _word(place)) for place in self._places]
         pairs = self._dicts + self._others
         words = [common_words()[word] for word in known.FUNCTIONS]
@@ -306,12 +298,6 @@ def _dicts_are_as_expected() -> bool:
         if version.value != seen[-1]:
             return False
     return len(set(seen)) == len(seen)
-
-
-@functools.cache
-def _watch_library(make: Callable[[str], bytes]) -> tuple[Library, str]:
-    code = _write_watch()
-    return link([make(code.text)]), code.name
 
 
 _WATCH: Final = (*known.FUNCTIONS, "dicts", "count", "pairs")

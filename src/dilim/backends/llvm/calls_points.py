@@ -18,10 +18,10 @@ from typing import Any, Final
 import numpy as np
 
 from dilim.backends.llvm import calls_signature as known
-from dilim.backends.llvm.binding import Library, link
+from dilim.backends.llvm.binding import Library
 from dilim.backends.llvm.calls import Table, common_words, new_builtin
 from dilim.backends.llvm.calls_signature import CallerCode
-from dilim.backends.llvm.calls_writer import ATTRIBUTES, Writer, named
+from dilim.backends.llvm.calls_writer import ATTRIBUTES, Load, Writer, named
 from dilim.backends.llvm.driver import FIRST_POINT
 from dilim.ir import plan as p
 
@@ -56,11 +56,10 @@ class RunnerCode:
     library: Library
 
     @classmethod
-    def load(cls, make: Callable[[str], bytes]) -> RunnerCode:
-        """The code, given how to make an object file of an LLVM module."""
-        code = _write()
-        library = link([make(code.text)])
-        return cls(library.address(code.name), library.address(f"{code.name}_resume"), library)
+    def load(cls, load: Load) -> RunnerCode:
+        """The code, given how to get machine code."""
+        library, name = load("runner", _write)
+        return cls(library.address(name), library.address(f"{name}_resume"), library)
 
 
 class Runner:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
 
+from dilim.backends.llvm.binding import Library
 from dilim.backends.llvm.calls_signature import CallerCode
 
 ATTRIBUTES: Final = 'attributes #0 = { nounwind "no-builtins" }'
+
+
+Load: TypeAlias = Callable[[str, Callable[[], CallerCode]], tuple[Library, str]]
+"""Gives the machine code of functions and the name of the first: from what they are, a text that
+tells them from all others, and how they are written. It may have them from an earlier time."""
 
 
 def named(kind: str, text: str) -> CallerCode:

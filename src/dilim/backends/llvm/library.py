@@ -11,13 +11,9 @@ from typing import Final
 
 from dilim.backends.llvm import vectors as v
 from dilim.backends.llvm.code import METADATA, Code, Position
+from dilim.backends.llvm.library_sizes import AREAS_WORD, ROWS, SCRATCH_BYTES
 from dilim.backends.llvm.products import ProductOptions
-from dilim.backends.llvm.products_library import (
-    PARAMETERS,
-    ROWS,
-    SCRATCH_BYTES,
-    write_product_library,
-)
+from dilim.backends.llvm.products_library import PARAMETERS, write_product_library
 from dilim.backends.llvm.values import Values
 from dilim.dtypes import INDEX as _INDEX
 from dilim.dtypes import DType
@@ -141,16 +137,11 @@ class _Elementwise:
 
 # --- matrix products --------------------------------------------------------------------------
 
-POOL_WORD: Final = 0
-"""The data of a product's loop: address of the threads' pool, threads, number of scratch areas."""
-AREAS_WORD: Final = 3
-"""From here on: for each scratch area 8 bytes that are 1 while it is taken, then its address."""
-
 
 def write_product(name: str, dtype: DType, vector_bytes: int) -> str:
     """The module of a loop for ``(m,k),(k,n)->(m,n)``.
 
-    The data are 8-byte words, see `POOL_WORD` and `AREAS_WORD`. Calls at the same time take
+    The data are 8-byte words, see `library_sizes`. Calls at the same time take
     different areas of scratch memory, each large enough for all threads.
     """
     library = write_product_library(f"{name}_any", dtype, ProductOptions(vector_bytes))

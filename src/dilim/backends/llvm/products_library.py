@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from dilim.backends.llvm.code import METADATA
+from dilim.backends.llvm.library_sizes import DEPTH, PANEL_BYTES, ROWS
 from dilim.backends.llvm.products_forms import (
     ProductOptions,
     load_lanes,
@@ -23,8 +24,6 @@ from dilim.backends.llvm.products_text import Number, Text
 from dilim.backends.llvm.products_tile import Arithmetic, Column, Factor, write_tile
 from dilim.dtypes import DType
 
-ROWS: Final = 8
-"""Of a tile, and of a chunk."""
 FEW_ROWS: Final = 4
 """Of the tile for what remains; with so few columns the transposed product is computed."""
 NARROW: Final = 12
@@ -33,18 +32,12 @@ WIDE: Final = 4
 """Vectors at once of a result of one row."""
 SHALLOW: Final = 8
 """k at once of a result of one row, so that b is read in the order of memory."""
-DEPTH: Final = 512
-"""k of a block."""
-PANEL_BYTES: Final = 512 * 1024
-"""Of the packed block of b; half of a common second-level cache."""
 PACKED_RIGHT: Final = 192 * 1024
 """Bytes of b from which on it is packed even where its columns lie side by side."""
 PACKED_ROWS: Final = 16
 """With fewer rows than this it is not."""
 FAR: Final = 64 * 1024
 """Bytes that k goes through in a, from which on rows that lie side by side are packed."""
-SCRATCH_BYTES: Final = PANEL_BYTES + 2 * ROWS * DEPTH * 8
-"""What `write_product_library` needs at ``%scratch``, for every dtype, aligned to 64 bytes."""
 
 PARAMETERS: Final = (
     "ptr %a, ptr %b, ptr %c, i64 %m, i64 %n, i64 %k, i64 %am, i64 %ak, i64 %bk, i64 %bn, "
@@ -65,9 +58,9 @@ def write_product_library(name: str, dtype: DType, options: ProductOptions = DEF
 
     Its parameters, all ``i64`` but the pointers: ``a, b, c, m, n, k``; the bytes from one element
     to the next ``am`` (rows of a), ``ak`` (columns of a), ``bk, bn, cm, cn``; ``scratch``
-    (`SCRATCH_BYTES`, aligned to 64); ``begin, end``: which of the `library_chunks` it computes.
-    Chunk i is rows 8 i to 8 i + 7. Strides may be anything for a and b, negative and 0 included;
-    elements are aligned to their size; c overlaps neither a nor b.
+    (`library_sizes.SCRATCH_BYTES`, aligned to 64); ``begin, end``: which of the `library_chunks`
+    it computes. Chunk i is rows 8 i to 8 i + 7. Strides may be anything for a and b, negative and 0
+    included; elements are aligned to their size; c overlaps neither a nor b.
 
     Args:
         name: of the function.
