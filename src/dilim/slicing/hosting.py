@@ -71,7 +71,7 @@ class Hosting(Interpreter):
             self.notes.asked.add(statement)
         for name in writes:
             self.handed.pop((scope.number, name), None)
-            if _deletes(statement, name):
+            if what_hosts_do.deletes(statement, name):
                 scope.env.pop(name, None)
             else:
                 kind = what_hosts_do.kind_on_host(self, statement, name)
@@ -396,9 +396,3 @@ def _containers(value: Any, depth: int = 0) -> list[Any]:
     if value.__class__ in (list, dict, set) or value.__class__ in ITERATORS:
         return [value]
     return []
-
-
-def _deletes(statement: program.Statement, name: str) -> bool:
-    if not isinstance(statement, program.Step) or not isinstance(statement.node, ast.Delete):
-        return False
-    return any(getattr(target, "id", None) == name for target in statement.node.targets)

@@ -197,3 +197,10 @@ def only_looks(slicer: Hosting, statement: program.Statement) -> bool:
             except OnHost:
                 return False
     return False
+
+
+def deletes(statement: program.Statement, name: str) -> bool:
+    """Whether a statement unbinds a name."""
+    if not isinstance(statement, program.Step) or not isinstance(statement.node, ast.Delete):
+        return False
+    return any(getattr(target, "id", None) == name for target in statement.node.targets)
