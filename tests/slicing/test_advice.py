@@ -308,7 +308,7 @@ def test_plain_python_is_kept_where_it_is_quicker(monkeypatch):
 
 
 def test_two_programs_are_kept_where_they_are_quicker(monkeypatch):
-    monkeypatch.setattr("dilim.slicing.sliced.called", slow(0.05, lambda f, values: f(*values)))
+    monkeypatch.setattr("dilim.slicing.likeness.called", slow(0.05, lambda f, values: f(*values)))
     g = compiled(doubled, compile_after=1e-9)
     for _ in range(60):
         assert g(dilim.ones(2)).tolist() == [2.0, 2.0]

@@ -183,7 +183,7 @@ def test_exceptions_are_compared_and_leave_as_ever(monkeypatch):
     places = [(x.name, x.lineno) for x in frames if x.filename == __file__]
     assert places[1:] == [("fails", fails.__code__.co_firstlineno + 3)]
     faulty(monkeypatch, nothing)
-    monkeypatch.setattr("dilim.slicing.checked.called", lambda f, values: 1)
+    monkeypatch.setattr("dilim.slicing.likeness.called", lambda f, values: 1)
     with pytest.raises(CheckError, match=r"the exception is ShapeError: .*, none in plain Python"):
         f(dilim.ones((2, 3)))
 

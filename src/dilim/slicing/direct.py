@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from dilim.runtime.devices import Storage
 from dilim.slicing.direct_code import Code, Missed, Spares
@@ -19,6 +19,13 @@ from dilim.slicing.endings import Ending
 from dilim.slicing.fingerprints import Standing, is_standing
 from dilim.slicing.gates import Gate, all_different, checked
 from dilim.slicing.runs import Run, memory_of, part_of, view_of, with_gradient
+from dilim.tensors.tape import mode
+
+if TYPE_CHECKING:
+    from dilim.slicing.region import Region
+    from dilim.slicing.statistics import Statistics
+
+Call: TypeAlias = Callable[[tuple[Any, ...]], Any]
 
 MISS: Final = object()
 """What a direct call gives where a condition does not hold: nothing was done."""
@@ -200,3 +207,32 @@ def direct_call(
     exec(compile(call.text(), DIRECT_FILE, "exec"), space)
     made: Callable[..., Any] = space["call"]
     return made
+
+
+def quick_call(region: Region, statistics: Statistics, otherwise: Call) -> Call:
+    """A call that begins with a program without host code.
+
+    Args:
+        region: the program.
+        statistics: to be counted in.
+        otherwise: what is done where it cannot be used.
+    """
+    direct: Any = region.direct
+
+    def call(values: tuple[Any, ...]) -> Any:
+        if mode.watched:
+            return otherwise(values)
+        try:
+            result = direct(*values)
+        except BaseException:
+            statistics.calls += 1
+            statistics.native_calls += 1
+            raise
+        if result is MISS:
+            return otherwise(values)
+        statistics.calls += 1
+        statistics.native_calls += 1
+        region.direct_runs += 1
+        return result
+
+    return call

@@ -116,6 +116,11 @@ class Entry:
         for (path, standing), value in zip(self._entered.items(), self._kept, strict=True):
             yield path, value, standing
 
+    def guard_code(self, function: types.FunctionType) -> None:
+        """Demand that a function has the code that it has now."""
+        path, code = self.constant(function), self.constant(function.__code__)
+        self.guard(f"{path}.__code__ is {code}")
+
     # --- entering -------------------------------------------------------------------------
 
     def enter(self, value: Any, path: str) -> Any:

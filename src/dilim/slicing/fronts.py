@@ -83,13 +83,12 @@ def redirect(made: types.FunctionType, call: Callable[[tuple[Any, ...]], Any]) -
 
 def called(f: types.FunctionType, values: tuple[Any, ...]) -> Any:
     """Call a function with the values of its parameters, in the order of `front`."""
-    arguments, keywords = given(f, values)
+    arguments, keywords = given(f.__code__, values)
     return f(*arguments, **keywords)
 
 
-def given(f: types.FunctionType, values: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def given(code: types.CodeType, values: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Arguments and keywords that give the parameters of a function these values."""
-    code = f.__code__
     plain = code.co_argcount
     only = plain + code.co_kwonlyargcount
     arguments = values[:plain]

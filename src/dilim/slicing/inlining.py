@@ -75,8 +75,7 @@ def inline(
         raise OnHost("a function of an installed package")
     env = bound(slicer, function, args, keywords)
     entry = slicer.entry
-    path = entry.constant(function)
-    entry.guard(f"{path}.__code__ is {entry.constant(function.__code__)}")
+    entry.guard_code(function)
     recursive = sum(scope.code is code for scope in slicer.scopes)
     if recursive:
         for value in env.values():

@@ -145,6 +145,7 @@ class Region:
         entry = slicer.entry
         grads = follow_leaves(slicer)
         entry.guard(f"{entry.constant(mode)}.recording is {mode.recording}")
+        entry.guard_code(self.function)
         try:
             with slicer.trace.tracing():
                 env: dict[str, Any] = {}

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 import time
-import types
-from collections.abc import Callable
 from typing import Any, Final
 
 from dilim.errors import UnsupportedError
 from dilim.slicing import faces
 from dilim.slicing.advice import Adviser
-from dilim.slicing.direct import MISS
+from dilim.slicing.direct import MISS, quick_call
 from dilim.slicing.errors import Unsliceable
 from dilim.slicing.explanation import Explanation
-from dilim.slicing.fronts import called, front, redirect
+from dilim.slicing.fronts import redirect
 from dilim.slicing.implicit import refuse_transfers
+from dilim.slicing.levels import LEVELS, Levels
+from dilim.slicing.likeness import Likeness
 from dilim.slicing.listing import Slices
 from dilim.slicing.meters import TransferWatch, Trial
 from dilim.slicing.narration import Narrator
@@ -43,17 +42,14 @@ ESTIMATE: Final = 0.25
 """Seconds that compiling is expected to take."""
 
 
-class Sliced:
+class Sliced(Likeness):
     """A function, sliced; made by `dilim.compile`.
 
     Attributes:
         statistics: see `Statistics`.
-        __call__: calls the function.
     """
 
-    # No method of this class is called in between, so that none stands in tracebacks.
-    __slots__ = ("__call__", "__dict__", "__weakref__")
-    __call__: Callable[..., Any]
+    __slots__ = ()
 
     def __init__(
         self,
@@ -65,12 +61,20 @@ class Sliced:
         backend: str = "llvm",
         compile_after: float | None = None,
     ) -> None:
-        functools.update_wrapper(self, function)
-        self._bound = function.__self__ if isinstance(function, types.MethodType) else None
-        function = self._function = getattr(function, "__func__", function)
         self._settings = {"numerics": numerics, "backend": backend}
+        more = {"strict": strict, "trace": trace, "compile_after": compile_after}
+        super().__init__(function, **self._settings, **more)
         self._strict, self._trace = strict, trace
         self._after = ESTIMATE if compile_after is None else compile_after
+        self._statistics = Statistics()
+        self._advice = Adviser(self._function)
+        self._levels = Levels()
+        self._made: list[Region] = []
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """See `Likeness.begin_anew`."""
+        function = self._function
         self._seconds = 0.0
         self._trial = TRIAL
         self._variants: list[Region] = []
@@ -81,22 +85,12 @@ class Sliced:
         self._relearned = 0
         self._loops: dict[Function, list[Region]] = {}
         self._shown: Region | None = None
-        self._statistics = Statistics()
-        self._advice = Adviser(function)
-        self._made: list[Region] = []
         try:
             self._code = function_of(function)
         except Unsliceable as refusal:
             self._code = None  # type: ignore[assignment]
             self._note(refusal)
-        call = self._call if self._code is not None else self._call_plain
-        self._front = front(function, call)
-        self.__call__ = self._front
-        if self._bound is not None:
-            self.__call__ = types.MethodType(self._front, self._bound)
-
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        return self if instance is None else types.MethodType(self, instance)
+        self._stand_for(self._call if self._code is not None else self._call_plain)
 
     @property
     def programs(self) -> list[Region]:
@@ -118,13 +112,17 @@ class Sliced:
         return statistics
 
     def _call_plain(self, values: tuple[Any, ...]) -> Any:
+        if self._function.__code__ is not self._source:
+            return self._renewed(values)
         self._statistics.calls += 1
-        return called(self._function, values)
+        return self._itself(values)
 
     def _call(self, values: tuple[Any, ...]) -> Any:
+        if self._levels.count >= LEVELS:
+            return self._itself(values)
         self._statistics.calls += 1
         if mode.watched:
-            return called(self._function, values)
+            return self._itself(values)
         for region in self._variants:
             result = self._tried(region, values)
             if result is not MISS:
@@ -132,7 +130,9 @@ class Sliced:
         for region in self._doubted:
             if region.gate(*values) is not None:
                 self._shown = region
-                return called(self._function, values)
+                return self._itself(values)
+        if self._function.__code__ is not self._source:
+            return self._renewed(values)
         if self._seconds >= min(self._after, self._trial):
             new = self._compile(values)
             if new is not None:
@@ -179,14 +179,17 @@ class Sliced:
     def _plainly(self, values: tuple[Any, ...]) -> Any:
         """Run the function as it stands; loops that take long are compiled meanwhile."""
         if self._is_given_up():
-            return called(self._function, values)
+            return self._itself(values)
         frame = dict(zip(self._code.parameters, values, strict=True))
         watcher = LoopWatcher(self._code, self._compile_loop, self._profile)
-        started = time.perf_counter()
+        before, started = self._seconds, time.perf_counter()
+        self._levels.count += 1
         try:
             return Walker(self._code, self._function, watcher).run(frame)
         finally:
-            self._seconds += time.perf_counter() - started - watcher.seconds
+            self._levels.count -= 1
+            elapsed = time.perf_counter() - started - watcher.seconds
+            self._seconds = max(self._seconds, before + elapsed)  # calls of itself are part of it
             self._walks += 1
 
     def _is_given_up(self) -> bool:
@@ -223,30 +226,8 @@ class Sliced:
         if any(x.trial is not None and not x.trial.is_over for x in self.programs):
             call = self._timed
         elif self._variants and self._variants[0].direct is not None:
-            call = self._quick(self._variants[0], self._variants[0].direct)
+            call = quick_call(self._variants[0], self._statistics, self._call)
         redirect(self._front, call)
-
-    def _quick(self, region: Region, direct: Callable[..., Any]) -> Callable[..., Any]:
-        """A call that begins with a program without host code."""
-        statistics = self._statistics
-
-        def call(values: tuple[Any, ...]) -> Any:
-            if mode.watched:
-                return self._call(values)
-            try:
-                result = direct(*values)
-            except BaseException:
-                statistics.calls += 1
-                statistics.native_calls += 1
-                raise
-            if result is MISS:
-                return self._call(values)
-            statistics.calls += 1
-            statistics.native_calls += 1
-            region.direct_runs += 1
-            return result
-
-        return call
 
     def _compile_loop(
         self, code: Function, frame: dict[str, Any], after: frozenset[str], seconds: float
@@ -283,9 +264,11 @@ class Sliced:
     def _run(self, region: Region, found: Any, values: tuple[Any, ...]) -> Any:
         self._statistics.native_calls += 1
         self._shown = region
+        self._levels.count += 1
         try:
             return region.run(found, values, dict(zip(self._code.parameters, values, strict=True)))
         finally:
+            self._levels.count -= 1
             if region.learned or region.unstable - self._decisions:
                 self._learn(region)
 
@@ -361,6 +344,10 @@ class Sliced:
         except Unsliceable as refusal:
             self._refused += MOST_VARIANTS if refusal.reason == TOO_LONG else 1
             self._note(refusal)
+            return None
+        except RecursionError:
+            self._refused += 1
+            self._note(Unsliceable("Python's stack is too full to slice it"))
             return None
         except Exception as error:
             if DEBUG:
