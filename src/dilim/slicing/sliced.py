@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 from dilim.errors import UnsupportedError
@@ -222,7 +223,7 @@ class Sliced(Likeness):
 
     def _redirect(self) -> None:
         """Choose what a call does from now on."""
-        call = self._call
+        call: Callable[[tuple[Any, ...]], Any] = self._call
         if any(x.trial is not None and not x.trial.is_over for x in self.programs):
             call = self._timed
         elif self._variants and self._variants[0].direct is not None:
