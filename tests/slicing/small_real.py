@@ -82,4 +82,101 @@ def f(x):
     ),
 }
 
-PROGRAMS = {**HANDED, **STATE}
+SUMMARIES = {
+    "sums of generators": Small(
+        """
+W = [dilim.tensor([1.0, 2.0]), dilim.tensor([3.0, -1.0])]
+
+def f(x, n):
+    a = sum((w * x).sum() for w in W)
+    b = sum(w for w in W if w.shape == x.shape)
+    c = sum((i * j for i in range(3) for j in range(i)), 2)
+    return a, b, c, sum(x * i for i in range(n, 4))
+""",
+        ("[dilim.ones(2), 2]", "[dilim.ones(2), 3]", "[dilim.ones(2), 0]"),
+        None,
+    ),
+    "any and all stop at the first": Small(
+        """
+W = [dilim.tensor([1.0, 2.0]), dilim.tensor([3.0, -1.0])]
+
+def f(x, k):
+    a = any((w > k).all() for w in W)
+    b = all((w > 0).all() for w in W)
+    c = any(x.reshape(i) is not None for i in (2, 7))
+    k = all(k > 0 for k in range(2))
+    return a, b, c, k
+""",
+        ("[dilim.ones(2), 0]", "[dilim.ones(2), 2.5]", "[dilim.ones(2), 9]"),
+    ),
+    "the least and the largest of a generator": Small(
+        """
+W = [dilim.tensor([1.0, 2.0]), dilim.tensor([3.0, -1.0])]
+
+def f(x):
+    low = min(w.sum() for w in W)
+    high = max((w * x).sum().item() for w in W)
+    nan = float("nan")
+    return low, high, min(i for i in (3, 2, 2)), max(nan if i == 1 else i for i in range(3))
+""",
+        ("[dilim.ones(2)]", "[-dilim.ones(2)]", "[dilim.ones(2)]"),
+    ),
+    "lists of generators": Small(
+        """
+def f(x, n):
+    rows = tuple(row * i for i, row in enumerate(x))
+    return list(row + 1 for row in rows), rows
+""",
+        ("[dilim.ones((2, 3)), 2]",) * 3,
+    ),
+    "a generator that the host has a part in": Small(
+        """
+LOG = []
+
+def look(w):
+    LOG.append(1)
+    return 2.0
+
+def f(x):
+    a = sum(look(i) for i in range(3))
+    b = any(print(i) for i in range(2))
+    return x * a, b
+""",
+        VECTOR,
+        1,
+        1,
+    ),
+    "errors in a generator": Small(
+        """
+W = [dilim.ones(2), dilim.ones(3)]
+E = []
+
+def f(x, k):
+    if k == 0:
+        return sum(w * x for w in W)
+    if k == 1:
+        return max(w.sum() for w in E)
+    if k == 2:
+        return sum(next(iter(())) for i in range(3))
+    return sum((w * x).sum() for w in W[:1])
+""",
+        *[tuple(f"[dilim.ones(2), {k}]" for k in (0, 1, 2, 3, 0, 1, 2, 3))],
+        None,
+        None,
+        raises=(1, 2, 3, 5, 6, 7),
+    ),
+    "a sum that is another": Small(
+        """
+def sum(items):
+    return [*items][0]
+
+def f(x):
+    return sum(x * i for i in (2, 3))
+""",
+        VECTOR,
+        None,
+        None,
+    ),
+}
+
+PROGRAMS = {**HANDED, **STATE, **SUMMARIES}

@@ -118,9 +118,60 @@ def f(xs, w):
     return w
 """
     )
-    generator = function.body[0].body[1]
-    assert set(generator.reads) == {"xs", "x", "w"}
+    [total] = function.body[0].body
+    assert set(total.reads) == {"xs", "x", "w"}
     assert (function.captured, function.builtins) == (frozenset(), {"sum"})
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (
+            "sum(k * b for k in a if k)",
+            [
+                "%1 = 0",
+                "for %k2 in a",
+                ["if %k2", ["%3 = %k2 * b", "%1 = %1 + %3"], []],
+                [],
+                "x = %1",
+            ],
+        ),
+        (
+            "any(k > x for k in a)",
+            [
+                "%1 = False",
+                "for %k2 in a",
+                ["%3 = %k2 > x", "if %3", ["%1 = True", "break"], []],
+                [],
+                "x = %1",
+            ],
+        ),
+        (
+            "tuple(b for _ in a)",
+            [
+                "%list1 = []",
+                "for %_2 in a",
+                ["%3 = %list1.append", "%4 = %3(b)"],
+                [],
+                "x = tuple(%list1)",
+            ],
+        ),
+    ],
+)
+def test_a_call_that_goes_over_a_generator_has_a_loop_beside_it(call, expected):
+    [step] = body(f"def f(a, b, x):\n    x = {call}\n    return x").body[:1]
+    assert form(step.summary.block) == expected
+
+
+def test_calls_whose_generator_is_no_loop():
+    calls = [
+        "sum((lambda: k)() for k in a)",
+        "any(k for m in a for k in m)",
+        "min((k for k in a), b)",
+    ]
+    for call in [*calls, "max((k for k in a), key=len)", "set(k for k in a)"]:
+        function = body(f"def f(a, b):\n    x = {call}\n    return x")
+        assert all(getattr(step, "summary", None) is None for step in function.body)
 
 
 def test_what_is_said_of_a_function():

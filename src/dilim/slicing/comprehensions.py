@@ -1,14 +1,48 @@
-"""Comprehensions: lists as loops; the others stay whole but for their first iterable."""
+"""Comprehensions: lists as loops; the others stay whole but for their first iterable.
+
+A call such as ``sum(x for x in items)`` stays whole too; beside it is noted a loop that does the
+same.
+"""
 
 from __future__ import annotations
 
 import ast
 import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 from dilim.slicing.emitter import located
-from dilim.slicing.expressions import Expressions, load
-from dilim.slicing.names import Comprehension, Uses, comprehension_variables, inner_parts
-from dilim.slicing.program import Atom, For
+from dilim.slicing.expressions import Expressions, folded, load
+from dilim.slicing.names import (
+    Comprehension,
+    Uses,
+    comprehension_variables,
+    inner_parts,
+    renamed,
+)
+from dilim.slicing.program import Atom, Exit, For, Step, Summary
+
+
+@dataclass(slots=True, frozen=True)
+class _Parts:
+    """A call that goes over a generator.
+
+    Attributes:
+        name: of the built-in function.
+        generator: what it goes over.
+        items: the first iterable of the generator.
+        target: the name for the result.
+        callee: the function.
+        rest: its other arguments.
+    """
+
+    name: str
+    generator: ast.GeneratorExp
+    items: Atom
+    target: str
+    callee: Atom
+    rest: list[Atom]
 
 
 class Comprehensions(Expressions):
@@ -18,17 +52,36 @@ class Comprehensions(Expressions):
         if not self._is_plain(node):
             return self._SetComp(node, target)
         items = self.held(self.atom(node.generators[0].iter))
+        return self._moved(self._listed(node, items), target, node)
+
+    def _listed(self, node: ast.ListComp | ast.GeneratorExp, items: Atom) -> str:
+        """Emits what makes a list of all that a comprehension gives."""
         result = self.new("list")
         self.assign(result, ast.List([], ast.Load()), node)
+        self._turns(node, items, lambda: self._append(result, node.elt))
+        return result
+
+    def _turns(
+        self,
+        node: ast.ListComp | ast.GeneratorExp,
+        items: Atom,
+        each: Callable[[], object],
+    ) -> None:
+        """Emits the loops of a comprehension."""
         outer, bound = self.renames, self.bound
         own = sorted(comprehension_variables(node))
         self.renames = {**outer, **{name: self.new(name) for name in own}}
-        self._turn(node, 0, items, result)
+        self._turn(node, 0, items, each)
         self.renames = outer
         self.bound = bound
-        return self._moved(result, target, node)
 
-    def _turn(self, node: ast.ListComp, level: int, items: Atom, result: str) -> None:
+    def _turn(
+        self,
+        node: ast.ListComp | ast.GeneratorExp,
+        level: int,
+        items: Atom,
+        each: Callable[[], object],
+    ) -> None:
         """Emits the loop of one ``for`` of a comprehension, with what is in it."""
         generator = node.generators[level]
         target = generator.target
@@ -42,9 +95,9 @@ class Comprehensions(Expressions):
                 self.branch(self.condition(test), rest, lambda: None, test)
             elif level + 1 < len(node.generators):
                 following = self.held(self.atom(node.generators[level + 1].iter))
-                self._turn(node, level + 1, following, result)
+                self._turn(node, level + 1, following, each)
             else:
-                self._append(result, node.elt)
+                each()
 
         at = self.bound
         with self.into() as body:
@@ -67,6 +120,119 @@ class Comprehensions(Expressions):
         """Emits what binds a target."""
         raise NotImplementedError
 
+    # Calls that use up a generator
+
+    def _Call(self, node: ast.Call, target: str | None) -> Atom:
+        name = getattr(node.func, "id", "")
+        makers = {"sum": self._sum, "any": self._truth, "all": self._truth, "list": self._list,
+                  "tuple": self._list, "min": self._extreme, "max": self._extreme}  # fmt: skip
+        if name not in makers or not self.is_builtin(name) or not self._is_summary(node):
+            return super()._Call(node, target)
+        self.note_consumer(node)
+        generator: Any = node.args[0]
+        head = generator.generators[0]
+        callee, items, *rest = self.atoms(node.func, head.iter, *node.args[1:])
+        items = self.held(items)
+        target = target or self.new()
+        before = self.bound
+        with self.into() as block:
+            makers[name](_Parts(name, generator, items, target, callee, rest))
+        self.bound = before
+        whole = copy.copy(generator)
+        head = ast.comprehension(head.target, items, head.ifs, 0)
+        whole.generators = [head, *generator.generators[1:]]
+        whole = renamed(located(whole, generator), self.renames)
+        call = ast.copy_location(ast.Call(callee, [whole, *rest], []), node)
+        result = self.assign(target, call, node, harmless=True)
+        step = self.block[-1] if self.block else None
+        if isinstance(step, Step) and getattr(step.node, "value", None) is call:
+            step.summary = Summary(name, block)
+        return result
+
+    def _is_summary(self, node: ast.Call) -> bool:
+        """Whether a call does nothing but go over a generator that is written in it."""
+        name, *_ = names = [getattr(node.func, "id", ""), *map(folded, node.args[1:])]
+        generator = node.args[0] if node.args and not node.keywords else None
+        if not isinstance(generator, ast.GeneratorExp) or None in names:
+            return False
+        if len(names) > 1 + (name == "sum") or Uses(inner_parts(generator)).captured:
+            return False
+        if name in ("any", "all") and len(generator.generators) > 1:  # one break would not do
+            return False
+        return self._is_plain(generator)
+
+    def _sum(self, parts: _Parts) -> None:
+        total = self.new()
+        element = parts.generator.elt
+        self.assign(total, parts.rest[0] if parts.rest else ast.Constant(0), element)
+
+        def add() -> None:
+            value = self.atom(element)
+            self.assign(total, ast.BinOp(load(total, element), ast.Add(), value), element)
+
+        self._turns(parts.generator, parts.items, add)
+        self.assign(parts.target, load(total, element), element)
+
+    def _truth(self, parts: _Parts) -> None:
+        """``any`` or ``all``: the first element that decides ends it."""
+        element, truth = parts.generator.elt, self.new()
+        found = parts.name == "any"
+        self.assign(truth, ast.Constant(not found), element)
+
+        def decide() -> None:
+            self.assign(truth, ast.Constant(found), element)
+            self.emit(Exit("break", None, element.lineno, element))
+
+        def look() -> None:
+            test = self.condition(element)
+            sides = (decide, lambda: None) if found else (lambda: None, decide)
+            self.branch(test, *sides, element)
+
+        self._turns(parts.generator, parts.items, look)
+        self.assign(parts.target, load(truth, element), element)
+
+    def _extreme(self, parts: _Parts) -> None:
+        """``min`` or ``max``: of elements that are equal, the first."""
+        element = parts.generator.elt
+        best, found = self.new(), self.new()
+        self.assign(found, ast.Constant(False), element)
+        self.assign(best, ast.Constant(None), element)
+        order = ast.Lt() if parts.name == "min" else ast.Gt()
+
+        def compare() -> None:
+            value = self.held(self.atom(element))
+            test = self.new()
+
+            def against() -> None:
+                self.assign(test, ast.Compare(value, [order], [load(best, element)]), element)
+
+            def first() -> None:
+                self.assign(test, ast.Constant(True), element)
+                self.assign(found, ast.Constant(True), element)
+
+            self.branch(load(found, element), against, first, element)
+            self.branch(
+                load(test, element),
+                lambda: self.assign(best, value, element),
+                lambda: None,
+                element,
+            )
+
+        def none() -> None:
+            empty = ast.Tuple([], ast.Load())
+            self.assign(best, ast.Call(parts.callee, [empty], []), element)
+
+        self._turns(parts.generator, parts.items, compare)
+        self.branch(load(found, element), lambda: None, none, element)
+        self.assign(parts.target, load(best, element), element)
+
+    def _list(self, parts: _Parts) -> None:
+        made = load(self._listed(parts.generator, parts.items), parts.generator)
+        if parts.name == "tuple":
+            self.assign(parts.target, ast.Call(parts.callee, [made], []), parts.generator)
+        else:
+            self.assign(parts.target, made, parts.generator)
+
     def _SetComp(self, node: Comprehension, target: str | None) -> Atom:
         # The first iterable is evaluated here, the rest in the scope of the comprehension.
         first = self.held(self.atom(node.generators[0].iter))
@@ -81,7 +247,7 @@ class Comprehensions(Expressions):
     _DictComp = _SetComp
     _GeneratorExp = _SetComp
 
-    def _is_plain(self, node: ast.ListComp) -> bool:
+    def _is_plain(self, node: ast.ListComp | ast.GeneratorExp) -> bool:
         """Whether a list comprehension does the same as a loop in this function.
 
         Not if an inner function keeps its variables, if a name in it may be unbound (the message of

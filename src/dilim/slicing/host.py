@@ -21,7 +21,7 @@ from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.numbers import Number
 from dilim.slicing.program import Function, Statement
 from dilim.slicing.tracing import SlicerTrace
-from dilim.slicing.values import Choice, holds_host, owner_of
+from dilim.slicing.values import Choice, Range, holds_host, owner_of
 from dilim.tensors.cells import Cell, Handle
 from dilim.tensors.layouts import Step
 from dilim.tensors.tensor import Tensor
@@ -183,6 +183,9 @@ class Objects:
             flag = action.send(value.flag.tensor)
             yes, no = self.expression(value.yes, action), self.expression(value.no, action)
             return f"({yes} if {flag} else {no})"
+        if kind is Range:
+            parts = (self.expression(x, action) for x in (value.start, value.stop, value.step))
+            return f"range({', '.join(parts)})"
         if kind is tuple:
             slot = self.entry.slot(value) if value else None
             if slot is not None:

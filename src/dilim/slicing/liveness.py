@@ -47,6 +47,8 @@ class Liveness:
         self.after[statement] = self.after.get(statement, _EMPTY) | live
         match statement:
             case Step():
+                if statement.summary is not None:
+                    self._block(statement.summary.block, live)
                 return (live - set(statement.writes)) | set(statement.reads)
             case Unit():
                 outside = live.union(*(names for pair in self._breaks for names in pair))

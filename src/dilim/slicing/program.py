@@ -37,12 +37,27 @@ class Step:
         reads: the local names that it reads, in order, each once.
         writes: the local names that it binds or deletes.
         line: in the user's file.
+        summary: another way to do the same, for some calls.
     """
 
     node: ast.stmt
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     line: int
+    summary: Summary | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Summary:
+    """A call such as ``sum(x for x in items)`` without the generator.
+
+    Attributes:
+        builtin: the name of the function, which has to be the built-in one.
+        block: a loop that does the same, but for the frame of the generator in errors.
+    """
+
+    builtin: str
+    block: Block
 
 
 @dataclass(slots=True, eq=False)

@@ -22,6 +22,7 @@ from dilim.slicing import (
     operations,
     program,
     scopes,
+    summaries,
 )
 from dilim.slicing.errors import LoopSignal, MayBeUnbound, OnHost, Restart, Unsliceable, placed
 from dilim.slicing.interpreter import RESULT, RETURNED, Mark
@@ -126,6 +127,8 @@ class Slicer(Naming):
         """Interpret a statement without control flow."""
         if ("host", step) in self.decisions:
             self.on_host(step, "")
+            return
+        if step.summary is not None and summaries.summarise(self, step):
             return
         self.current = step
         try:

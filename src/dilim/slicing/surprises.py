@@ -123,7 +123,7 @@ def _hand_over(
     if scope.at is not None:
         wanted = scope.live.after[scope.at]
         if again:
-            wanted = wanted.union(scopes.reads(scope.at), scope.code.locals & scope.env.keys())
+            wanted = wanted.union(scopes.reads(scope.at))
     lines += frame_lines(slicer, scope, wanted, action)
     for name, left in scope.iterators.items():
         lines.append(f"{frame}[{name!r}] = iter({_items(slicer, left, action)})")

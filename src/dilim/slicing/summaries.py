@@ -1,0 +1,50 @@
+"""Calls that go over a generator, such as ``sum(x for x in items)``.
+
+The generator is a frame of its own, which the user can see in the traceback of an error, and in
+which a StopIteration is another error. So the call is laid out as a loop only where nothing of it
+is the host's.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from typing import TYPE_CHECKING, Any
+
+from dilim.slicing import numbers
+from dilim.slicing.errors import OnHost, Unsliceable
+from dilim.slicing.interpreter import Mark
+
+if TYPE_CHECKING:
+    from dilim.slicing.program import Step
+    from dilim.slicing.slicer import Slicer
+
+
+def summarise(slicer: Slicer, step: Step) -> bool:
+    """Interpret such a call as a loop; whether that was possible."""
+    node: Any = step.node
+    summary: Any = step.summary
+    slicer.flush()
+    mark = Mark(slicer, slicer.trace.top)
+    unknown, actions = slicer.unknown, len(slicer.actions)
+    try:
+        function = slicer.atom(node.value.func)
+        slicer.block(summary.block, "summary")
+        result = slicer.env.get(node.targets[0].id)
+        if (
+            function is getattr(builtins, summary.builtin)
+            and len(slicer.actions) == actions
+            and not (summary.builtin == "sum" and _is_compensated(result))
+        ):
+            return True
+    except (OnHost, Unsliceable):
+        pass
+    mark.undo()
+    slicer.unknown = unknown
+    return False
+
+
+def _is_compensated(total: Any) -> bool:
+    """Whether Python adds floats in a way of its own."""
+    is_float = numbers.is_number(total) and numbers.kind_of(total) is float
+    return is_float and sys.version_info >= (3, 12)
