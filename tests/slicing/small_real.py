@@ -59,6 +59,67 @@ def f(x, n):
     ),
 }
 
+RECEIVED = {
+    "arrays of the host": Small(
+        """
+RNG = np.random.default_rng(3)
+X = dilim.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+
+def f(x):
+    rows = RNG.integers(0, 3, 2)
+    a, b = X[dilim.tensor(rows)], dilim.tensor(rows)
+    b += 1
+    noise = dilim.tensor(RNG.normal(size=2).astype(np.float32))
+    return a, b, noise * x, dilim.tensor(rows)
+""",
+        VECTOR,
+        None,
+        3,
+    ),
+    "an array that the host changes": Small(
+        """
+def f(x, n):
+    row = np.zeros(2, np.float32)
+    for i in range(n):
+        x = x + dilim.tensor(row)
+        row[i % 2] += 1
+        x = x * dilim.tensor(row)
+    return x
+""",
+        ("[dilim.ones(2), 3]", "[dilim.ones(2), 9]", "[dilim.ones(2), 9]"),
+        None,
+        18,
+    ),
+    "an array of another type": Small(
+        """
+def f(x, k):
+    row = np.ones(2 if k < 3 else 1, np.float32)
+    return x * dilim.tensor(row), dilim.tensor(row)
+""",
+        ("[dilim.ones(2), 1]", "[dilim.ones(2), 2]", "[dilim.ones(2), 3]", "[dilim.ones(2), 2]"),
+        None,
+        None,
+        may_leave=True,
+    ),
+    "a tensor of the host is looked at twice": Small(
+        """
+DATA = {"a": [dilim.tensor([1.0, 2.0]), dilim.tensor([3.0, 4.0])]}
+PLACES = iter([0, 1] * 20)
+
+def f(x):
+    t = DATA["a"][next(PLACES)]
+    y = x * t + t.shape[0]
+    z = dilim.exp(dilim.asarray(t))
+    same = dilim.asarray(t) is t
+    t += 1
+    return y, z, t, same
+""",
+        VECTOR,
+        None,
+        None,
+    ),
+}
+
 STATE = {
     "an attribute that the host sees on one path": Small(
         """
@@ -179,4 +240,4 @@ def f(x):
     ),
 }
 
-PROGRAMS = {**HANDED, **STATE, **SUMMARIES}
+PROGRAMS = {**HANDED, **RECEIVED, **STATE, **SUMMARIES}

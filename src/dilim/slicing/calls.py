@@ -14,7 +14,8 @@ from dilim.slicing.errors import OnHost, Restart
 from dilim.slicing.inlining import Given, inline
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import check_depth
-from dilim.slicing.values import Host, Range, holds_host, holds_number, is_among, owner_of
+from dilim.slicing.values import Array, Host, Range, holds_host, holds_number, is_among, owner_of
+from dilim.tensors.creation import tensor
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ _SHALLOW: Final = (len, tuple, enumerate, zip, isinstance, type, reversed, calla
 """Builtins that do not look at the items of what they are given."""
 _MAKERS: Final = frozenset({list, dict})
 _CONVERSIONS: Final = frozenset({int, float, bool})
+_COPIES: Final = (tensor, Tensor)
+"""What makes a tensor with the numbers of an array."""
 _READS: Final = {"item": None, "__float__": float, "__int__": int, "__bool__": bool}
 """Methods that give the number of a tensor -> of which kind; None for that of its dtype."""
 
@@ -160,6 +163,8 @@ def _library(slicer: Slicer, function: Any, node: ast.Call) -> Compute:
         if x.__class__ is not Host and holds_host(x):
             raise OnHost("a host value is given to a tensor operation")
         if x.__class__ is Host and not isinstance(x.kind, Type):
+            if isinstance(x.kind, Array) and len(given) == 1 and is_among(function, _COPIES):
+                return lambda: _copied(slicer, name, x.kind)
             raise OnHost("a host value is given to a tensor operation")
     owner = owner_of(function)
     name = getattr(function, "__name__", "")
@@ -176,9 +181,23 @@ def _library(slicer: Slicer, function: Any, node: ast.Call) -> Compute:
             k: slicer.receive(n, x.kind) if x.__class__ is Host else x
             for (k, x), n in zip(keywords.items(), names[len(args) :], strict=False)
         }
-        return _called(slicer, function, positional, named)
+        result = _called(slicer, function, positional, named)
+        shared = [
+            x._storage
+            for x, known in zip((*positional, *named.values()), given, strict=True)
+            if known.__class__ is Host
+        ]
+        if any(isinstance(x, Tensor) and x._storage in shared for x in _flat([result])):
+            raise OnHost("a function that gives what the host has")
+        return result
 
     return compute
+
+
+def _copied(slicer: Slicer, name: str, kind: Array) -> Tensor:
+    """A new tensor with the numbers of an array of the host."""
+    given = slicer.receive(name, kind)
+    return slicer.trace.symbol(slicer.trace.value(given._data))
 
 
 def _called(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:

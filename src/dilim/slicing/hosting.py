@@ -14,7 +14,7 @@ from dilim.slicing.host import BIND, EXIT, FRAGMENT, ITERATE, MOVE, RECEIVE, TUR
 from dilim.slicing.interpreter import Interpreter, Scope
 from dilim.slicing.numbers import Number
 from dilim.slicing.pending import Pending
-from dilim.slicing.values import UNBOUND, Conflict, Host, owner_of
+from dilim.slicing.values import UNBOUND, Array, Conflict, Host, owner_of
 from dilim.tensors import control
 from dilim.tensors.tape import mode, no_grad
 from dilim.tensors.tensor import Tensor
@@ -47,7 +47,7 @@ class Hosting(Interpreter):
             if value.__class__ is Conflict:
                 raise Unsliceable(value.reason, statement.line)
             if value is UNBOUND:
-                self.handed.pop((scope.number, name), None)
+                self.forget_name(scope, name)
                 pending.forget(name)
             elif not (value.__class__ is Host or self._has_number(scope, name, value)):
                 try:
@@ -63,7 +63,7 @@ class Hosting(Interpreter):
         if what_hosts_do.asks_host(self, statement):
             self.notes.asked.add(statement)
         for name in writes:
-            self.handed.pop((scope.number, name), None)
+            self.forget_name(scope, name)
             if _deletes(statement, name):
                 scope.env.pop(name, None)
             else:
@@ -84,6 +84,11 @@ class Hosting(Interpreter):
     def _has_number(self, scope: Scope, name: str, value: Any) -> bool:
         """Whether a name on the host has this number of the graph already."""
         return value.__class__ is Number and self.handed.get((scope.number, name)) is value
+
+    def forget_name(self, scope: Scope, name: str) -> None:
+        """A name on the host is bound anew."""
+        self.handed.pop((scope.number, name), None)
+        self.received.pop((scope.number, name), None)
 
     def _note_touched(self, statement: program.Statement) -> None:
         """See to it that nothing is believed of containers that the host may change."""
@@ -140,6 +145,7 @@ class Hosting(Interpreter):
         pending, self._pending = self._pending, None
         if pending is None:
             return
+        self.received = {place: x for place, x in self.received.items() if x.__class__ is Number}
         written = self.write_back(pending.action)
         fragment = self.fragment(pending.scope, pending.statements)
         learn = [
@@ -223,11 +229,19 @@ class Hosting(Interpreter):
         return Number(tensor, bool)
 
     def receive(self, name: str, kind: Any) -> Any:
-        """A value of the host, of a type that an eager run has shown."""
+        """A value of the host, of a type that an eager run has shown: a tensor or a number.
+
+        Nobody may write into the tensor, since the host has another one.
+        """
+        known = self.received.get((self.scope.number, name))
+        if known is not None:
+            return known
         self.flush()
         action = self.action(RECEIVE)
         place = f"F[{self.scope.number}][{name!r}]"
-        if isinstance(kind, Type):
+        if isinstance(kind, Array):
+            type_, how = kind.type, f"array({place}, v[1], {self.entry.constant(kind)})"
+        elif isinstance(kind, Type):
             type_, how = kind, f"tensor({place}, v[1], {self.entry.constant(kind)})"
         else:
             type_, how = Type((), numbers.type_of_kind(kind)), f"{kind.__name__}({place}, v[1])"
@@ -235,7 +249,13 @@ class Hosting(Interpreter):
         action.lines.append(f"v[0][()] = R.received_{how}")
         truth, value = surprises.receive(self, action, [_TRUTH, type_])
         surprises.unless(self, truth, "the type of a value of the host is not what it was", True)
-        return value if isinstance(kind, Type) else Number(value, kind, numbers.SMALL)
+        if kind in (int, float, bool):
+            result: Any = Number(value, kind, numbers.SMALL)
+        else:
+            result = value
+            self.trace.frozen.add(value._data.cell)
+        self.received[self.scope.number, name] = result
+        return result
 
     def hand_over(self, scope: Scope, name: str, value: Any) -> Any:
         """Bind a name on the host to a value of the graph; the value's type."""
@@ -247,7 +267,7 @@ class Hosting(Interpreter):
             raise Unsliceable(refusal.reason) from None
         action.names[name] = expression
         action.lines.append(f"F[{scope.number}][{name!r}] = {expression}")
-        self.handed.pop((scope.number, name), None)
+        self.forget_name(scope, name)
         control.send_in(self.trace, action.channel, action.sent)
         return numbers.kind_of(value) if numbers.is_number(value) else None
 
@@ -263,7 +283,7 @@ class Hosting(Interpreter):
         self.flush()
         action = self.action(MOVE)
         action.lines.append(f"F[{target.number}][{as_name!r}] = F[{source.number}][{name!r}]")
-        self.handed.pop((target.number, as_name), None)
+        self.forget_name(target, as_name)
         control.send_in(self.trace, action.channel, [])
 
     def move_object(self, number: int, to: int) -> None:
@@ -298,7 +318,7 @@ class Hosting(Interpreter):
         action = self.action(TURN)
         frame = f"F[{self.scope.number}]"
         action.names[statement.target] = ""
-        self.handed.pop((self.scope.number, statement.target), None)
+        self.forget_name(self.scope, statement.target)
         action.lines.append(
             f"v[0][()] = R.next({frame}, {statement.iterator!r}, {statement.target!r})"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,12 +14,14 @@ from dilim.ops.table import OPERATIONS
 from dilim.runtime.devices import CPU
 from dilim.slicing.numbers import SMALL
 from dilim.slicing.tracing import use_up
-from dilim.slicing.values import UNBOUND
+from dilim.slicing.values import UNBOUND, Array
 from dilim.slicing.walker import Walker
 from dilim.tensors.dispatch import apply, record
 from dilim.tensors.layouts import Step
 from dilim.tensors.tape import SPACING, Node, no_grad, now
 from dilim.tensors.tensor import Tensor
+
+_DTYPES: Final = frozenset(x.numpy for x in dtypes.ALL)
 
 
 class Bailed(BaseException):
@@ -41,6 +43,8 @@ def kind_of(value: Any) -> Any:
         return kind
     if kind is Tensor and value.device is CPU and not value.requires_grad:
         return type_of(value)
+    if kind is np.ndarray and value.dtype in _DTYPES:
+        return Array(Type(value.shape, dtypes.from_numpy(value.dtype)))
     return kind.__name__ if kind in (list, dict, str) else None
 
 
@@ -231,6 +235,13 @@ class Run:
         if kind_of(value) != kind:
             return False
         place[...] = value._data
+        return True
+
+    def received_array(self, value: Any, place: np.ndarray, kind: Array) -> bool:
+        """Take the numbers of a NumPy array of the host; whether it is one of this type."""
+        if kind_of(value) != kind:
+            return False
+        place[...] = value
         return True
 
     def tensor(self, number: int, array: np.ndarray) -> Tensor:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import BuiltinMethodType, MethodType, MethodWrapperType
 from typing import Any, Final
 
+from dilim.ir.types import Type
 from dilim.slicing.numbers import Number
 
 
@@ -19,8 +20,8 @@ class Host:
     """A value that lives in the host's frame, under the name that has it.
 
     Attributes:
-        kind: its type as far as an eager run has shown it: int, float, bool, or the `Type` of a
-            tensor; None where it is not known.
+        kind: its type as far as an eager run has shown it: int, float, bool, the `Type` of a
+            tensor, or an `Array`; None where it is not known.
     """
 
     __slots__ = ("kind",)
@@ -30,6 +31,18 @@ class Host:
 
     def __repr__(self) -> str:
         return f"<host value of type {self.kind}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """The kind of a NumPy array whose numbers a graph can take."""
+
+    type: Type
+
+
+def is_received(kind: Any) -> bool:
+    """Whether a value of the host of this kind can be a tensor or number of the graph."""
+    return isinstance(kind, Type) or kind in (int, float, bool)
 
 
 class Conflict:
