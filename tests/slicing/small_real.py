@@ -120,6 +120,121 @@ def f(x):
     ),
 }
 
+BLIND = {
+    "a draw that fails after a step": Small(
+        """
+RNG = np.random.default_rng(0)
+W = dilim.tensor([1.0, 2.0], requires_grad=True)
+
+class Box:
+    n = 0
+
+BOX = Box()
+BOX.n = 1
+
+def f(x, n, k):
+    for i in range(n):
+        W.grad = None
+        loss = (W * x).sum()
+        loss.backward()
+        BOX.n += 1
+        with dilim.no_grad():
+            W.add_(-0.1 * W.grad)
+        y = RNG.integers(0, k - i)
+        print(i)
+    return int(y)
+""",
+        tuple(f"[dilim.ones(2), {n}, {k}]" for n, k in ((2, 5), (3, 5), (5, 3), (4, 9), (4, 9))),
+        5,
+        0,
+        raises=(3,),
+    ),
+    "a print that fails after a step": Small(
+        """
+W = dilim.tensor([1.0, 2.0], requires_grad=True)
+
+def f(x, end):
+    W.grad = None
+    (W * x).sum().backward()
+    print("done", end=end)
+    W.grad = None
+    return x
+""",
+        ("[dilim.ones(2), ' ']", "[dilim.ones(2), 3]", "[dilim.ones(2), ' ']"),
+        0,
+        0,
+        raises=(2,),
+    ),
+    "an operation that fails after a step": Small(
+        """
+W = dilim.tensor([1.0, 2.0], requires_grad=True)
+X = dilim.tensor([[1.0, 2.0], [3.0, 4.0]])
+
+def f(n, rows):
+    for i in range(n):
+        a = (W * X[rows]).sum()
+        W.grad = None
+        a.backward()
+        rows = rows + 1
+    return a.item()
+""",
+        tuple(f"[{n}, dilim.tensor([0, -2])]" for n in (1, 2, 3, 2)),
+        0,
+        0,
+        raises=(3,),
+    ),
+    "an operation that fails before a step": Small(
+        """
+W = dilim.tensor([1.0, 2.0], requires_grad=True)
+X = dilim.tensor([[1.0, 2.0], [3.0, 4.0]])
+
+def f(n, rows):
+    for i in range(n):
+        a = (W * X[rows]).sum()
+        W.grad = None
+        a.backward()
+        rows = rows + 1
+""",
+        tuple(f"[{n}, dilim.tensor([{k}, -2])]" for n, k in ((1, 0), (2, 0), (3, 2), (0, 2))),
+        0,
+        0,
+        raises=(3,),
+    ),
+    "losses in a list": Small(
+        """
+W = dilim.tensor([1.0, 2.0], requires_grad=True)
+
+def f(x, n):
+    losses = []
+    for i in range(n):
+        W.grad = None
+        loss = (W * x).sum()
+        loss.backward()
+        losses.append((i, loss.item()))
+    print(losses)
+    return losses
+""",
+        ("[dilim.ones(2), 2]", "[dilim.ones(2), 4]", "[dilim.ones(2), 4]"),
+        5,
+        0,
+    ),
+    "gradients in a list": Small(
+        """
+W = dilim.tensor([1.0, 2.0], requires_grad=True)
+
+def f(x, n):
+    found = []
+    for i in range(n):
+        W.grad = None
+        (W * x).sum().backward()
+        found.append(W.grad)
+    return found
+""",
+        ("[dilim.ones(2), 2]", "[dilim.ones(2), 4]", "[dilim.ones(2), 4]"),
+        None,
+    ),
+}
+
 STATE = {
     "an attribute that the host sees on one path": Small(
         """
@@ -240,4 +355,4 @@ def f(x):
     ),
 }
 
-PROGRAMS = {**HANDED, **RECEIVED, **STATE, **SUMMARIES}
+PROGRAMS = {**HANDED, **RECEIVED, **BLIND, **STATE, **SUMMARIES}

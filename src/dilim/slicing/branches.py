@@ -156,17 +156,13 @@ class _Join:
         joined.uncounted = a.state.uncounted | b.state.uncounted
         joined.held = {key: x for key, make in held.items() if (x := make(results)) is not None}
         joined.handed = common(a.state.handed, b.state.handed)
-        joined.received = self.start.received
-        for side in self.sides:
-            if not side.dead:  # what was received inside is not known outside
-                joined.received = common(joined.received, side.state.received)
+        joined.received = common(a.state.received, b.state.received)
         joined.seen = dict.fromkeys({**a.state.seen, **b.state.seen}, _STALE)
         joined.seen |= common(a.state.seen, b.state.seen)
         if a.dead != b.dead:
             alive = b.state if a.dead else a.state
             joined.cleared, joined.uncounted = alive.cleared, alive.uncounted
             joined.held, joined.seen = alive.held, alive.seen
-            joined.handed = alive.handed
         slicer.restore(joined)
         for cell, make in cells.items():
             self.trace.assign(cell, self.trace.value(make(results)._data))

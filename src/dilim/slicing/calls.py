@@ -13,7 +13,7 @@ from dilim.slicing.attributes import is_dilims, is_module
 from dilim.slicing.errors import OnHost, Restart
 from dilim.slicing.inlining import Given, inline
 from dilim.slicing.numbers import Number
-from dilim.slicing.operators import check_depth
+from dilim.slicing.operators import check_depth, needs_value
 from dilim.slicing.values import Array, Host, Range, holds_host, holds_number, is_among, owner_of
 from dilim.tensors.creation import tensor
 from dilim.tensors.tensor import Tensor
@@ -270,6 +270,8 @@ def _range(args: list[Any]) -> Any:
         return range(*args)
     parts = [0, args[0], 1] if len(args) == 1 else [*args, 1][:3]
     start, stop, step = parts
+    if step.__class__ is Number:
+        raise needs_value(step)
     if (
         step.__class__ is not int
         or step == 0

@@ -8,12 +8,21 @@ from typing import Any, Final
 
 from dilim import dtypes
 from dilim.ir.types import Type
-from dilim.slicing import numbers, program, scopes, surprises, what_hosts_do
+from dilim.slicing import blindness, numbers, program, scopes, surprises, what_hosts_do
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
-from dilim.slicing.host import BIND, EXIT, FRAGMENT, ITERATE, MOVE, RECEIVE, TURN, WRITE, Action
-from dilim.slicing.interpreter import Interpreter, Scope
+from dilim.slicing.host import (
+    BIND,
+    EXIT,
+    FRAGMENT,
+    ITERATE,
+    MOVE,
+    RECEIVE,
+    TURN,
+)
+from dilim.slicing.interpreter import Scope
 from dilim.slicing.numbers import Number
 from dilim.slicing.pending import Pending
+from dilim.slicing.showing import Showing
 from dilim.slicing.values import UNBOUND, Array, Conflict, Host, owner_of
 from dilim.tensors import control
 from dilim.tensors.tape import mode, no_grad
@@ -22,11 +31,10 @@ from dilim.tensors.tensor import Tensor
 _TRUTH: Final = Type((), dtypes.bool_)
 
 
-class Hosting(Interpreter):
+class Hosting(Showing):
     """The part of the slicer that writes the host program."""
 
     _pending: Pending | None = None
-    branch: Callable[..., None]
     atom: Callable[[ast.expr], Any]
 
     def on_host(self, statement: program.Statement, reason: str) -> None:
@@ -57,7 +65,9 @@ class Hosting(Interpreter):
                 if value.__class__ is Number:
                     self.handed[scope.number, name] = value
         self.objects.lenient = False
-        pending.is_pure &= what_hosts_do.is_pure(self, statement, pending.texts)
+        look = blindness.look(self, statement)
+        pending.is_blind &= look.is_blind
+        pending.is_pure &= look.is_pure
         pending.statements.append(statement)
         self.notes.host(scope.code, statement.line, reason)
         if what_hosts_do.asks_host(self, statement):
@@ -67,14 +77,13 @@ class Hosting(Interpreter):
             if _deletes(statement, name):
                 scope.env.pop(name, None)
             else:
-                scope.env[name] = Host(what_hosts_do.kind_on_host(self, statement, name))
+                kind = what_hosts_do.kind_on_host(self, statement, name)
+                scope.env[name] = Host(kind, look.gives_plain, look.gives_list)
                 pending.bound.add(name)
-                if pending.is_pure:
-                    pending.texts.add(name)
                 if what_hosts_do.is_to_learn(self, statement, name):
                     pending.unknown.append((statement, name))
                     self.unknown += 1
-        if not what_hosts_do.is_harmless(self, statement):
+        if not look.is_blind and not what_hosts_do.is_harmless(self, statement):
             pending.opaque = True
             self.flush()
         if isinstance(statement, program.Step) and isinstance(statement.node, ast.Raise):
@@ -127,37 +136,28 @@ class Hosting(Interpreter):
             pending = self._pending = Pending(scope, self.action(FRAGMENT))
         return pending
 
-    def action(self, letter: str) -> Action:
-        """A new action of the host."""
-        action = Action(f"{letter}{len(self.actions)}", self.callers())
-        self.actions.append(action)
-        return action
-
-    def callers(self) -> tuple[tuple[str, str, int], ...]:
-        """Name, file and line of the calls around the statement at hand."""
-        return tuple(
-            (scope.code.name, scope.code.filename, getattr(scope.at, "line", 0))
-            for scope in self.scopes[:-1]
-        )
-
     def flush(self) -> None:
         """Put the pending fragment at this point of the program."""
         pending, self._pending = self._pending, None
         if pending is None:
             return
         self.received = {place: x for place, x in self.received.items() if x.__class__ is Number}
-        written = self.write_back(pending.action)
-        fragment = self.fragment(pending.scope, pending.statements)
+        if pending.is_blind:
+            written = self.write_without_sending(pending.action)
+        else:
+            written = self.write_back(pending.action)
+        is_tried = written is None
+        fragment = self.entry.constant(self.fragment(pending.scope, pending.statements))
         learn = [
             f"R.learn({self.entry.constant(key)}, F[{pending.scope.number}].get({key[1]!r}))"
             for key in pending.unknown
         ]
         frame = f"F[{pending.scope.number}]"
-        ran = f"{self.entry.constant(fragment)}({frame})"
+        ran = f"R.attempt({fragment}, {frame})" if is_tried else f"{fragment}({frame})"
         if any(isinstance(x, program.Unit) and x.exits for x in pending.statements):
             ran = f"R.follow({frame}, {ran})"
         begun = [self.tapes.moment()] if pending.opaque and surprises.has_tape(self) else []
-        pending.action.lines += [*begun, *pending.loads(), *written, ran, *learn]
+        pending.action.lines += [*begun, *pending.loads(), *(written or ()), ran, *learn]
         if not mode.recording:
             pending.action.lines = [
                 f"with {self.entry.constant(no_grad)}():",
@@ -168,53 +168,8 @@ class Hosting(Interpreter):
         control.send_in(self.trace, pending.action.channel, pending.action.sent)
         if pending.opaque:
             surprises.validate(self)
-
-    def write_back(self, action: Action) -> list[str]:
-        """Code that brings attributes, gradients and tensors of the host up to date."""
-        lines: list[str] = []
-        for key, value in self.heap.items():
-            if value.__class__ is Host or self.seen.get(key, UNBOUND) is value:
-                continue
-            place = self.objects.expression(self.owners[key[0]], action)
-            shown = self.objects.expression(value, action)
-            lines.append(f"R.set({place}, {key[1]!r}, {shown})")
-            self.seen[key] = value
-        for number, leaf in self.leaves.items():
-            # a gradient that is forgotten first may be anything at entry
-            at_entry = UNBOUND if number in self.cleared else self.initial_grads[number][1]
-            if self.seen.get((number, "grad"), at_entry) is leaf.grad:
-                continue
-            if self.trace.owns(leaf) and not self.objects.has(leaf):
-                continue
-            place = self.objects.expression(leaf, action)
-            shown = self.objects.expression(leaf.grad, action)
-            lines.append(f"R.set({place}, 'grad', {shown})")
-            self.seen[number, "grad"] = leaf.grad
-        return self.count_writes() + self.objects.refresh(action) + lines + self.tapes.releases()
-
-    def count_writes(self) -> list[str]:
-        """Code that counts writes into memory that the host can see."""
-        paths = sorted(self.entry.memory(cell) for cell in self.trace.uncounted)
-        self.trace.uncounted.clear()
-        return [f"R.count_writes({tuple(paths)!r})"] if paths else []
-
-    def before_failure(self) -> None:
-        """An operation follows that may raise: what is written before must be seen."""
-        # library code may be inside a branch or loop of its own
-        if self.trace.top is not self.step_frame:
-            seen, held = dict(self.seen), dict(self.objects.held)
-            uncounted = set(self.trace.uncounted)
-            self._before_failure()
-            self.seen, self.objects.held, self.trace.uncounted = seen, held, uncounted
-        else:
-            self._before_failure()
-
-    def _before_failure(self) -> None:
-        action = Action(f"{WRITE}{len(self.actions)}", self.callers())
-        action.lines += self.write_back(action)
-        if action.lines:
-            self.actions.append(action)
-            control.send_in(self.trace, action.channel, action.sent)
+        elif is_tried:
+            self.raise_if_failed()
 
     fragment: Callable[[Scope, Sequence[program.Statement]], Callable[[dict[str, Any]], None]]
     finish: Callable[[Any, Any], None]

@@ -85,6 +85,7 @@ class Run:
         self.expected: dict[str, int] = {}
         self.grads: list[tuple[Tensor, Any]] = []
         self.result: Any = None
+        self.error: BaseException | None = None
         self.code = 0
         self.ended = 0
 
@@ -171,6 +172,20 @@ class Run:
             self.memories[path]._storage.version += 1
             if path in self.expected:
                 self.expected[path] += 1
+
+    def attempt(self, fragment: Callable[[dict[str, Any]], None], frame: dict[str, Any]) -> None:
+        """Run host code; an error of it is kept until all is as the host should see it."""
+        self.error = None
+        try:
+            fragment(frame)
+        except BaseException as error:
+            self.error = error
+
+    def raise_error(self) -> None:
+        """Raise the error that was kept."""
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
 
     def follow(self, frame: dict[str, Any], left: Any) -> None:
         """Take note of how a statement was left."""

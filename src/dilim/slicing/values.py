@@ -22,12 +22,17 @@ class Host:
     Attributes:
         kind: its type as far as an eager run has shown it: int, float, bool, the `Type` of a
             tensor, or an `Array`; None where it is not known.
+        is_plain: whether it is a number, a text or an array for sure, so that no code of the
+            user's runs when it is looked at.
+        is_list: whether it is a list for sure, or the method of one that appends.
     """
 
-    __slots__ = ("kind",)
+    __slots__ = ("is_list", "is_plain", "kind")
 
-    def __init__(self, kind: Any = None) -> None:
+    def __init__(self, kind: Any = None, is_plain: bool = False, is_list: bool = False) -> None:
         self.kind = kind
+        self.is_plain = is_plain
+        self.is_list = is_list
 
     def __repr__(self) -> str:
         return f"<host value of type {self.kind}>"
