@@ -11,6 +11,7 @@
     ├── DeviceError     (RuntimeError)  operands on different or unknown devices
     ├── GraphError      (ValueError)    a graph is not well formed, or asked for what it lacks
     ├── UnsupportedError (NotImplementedError)  a back end cannot run an operation
+    ├── CheckError      (AssertionError)  a compiled function did not do what the plain one does
     ├── StateError      (ValueError)    saved state does not fit what it is loaded into
     ├── FileFormatError (ValueError)    a saved file is short, damaged, foreign or newer
     ├── EnvironmentContractError (ValueError)  an environment breaks its contract
@@ -61,6 +62,10 @@ class GraphError(DilimError, ValueError):
 
 class UnsupportedError(DilimError, NotImplementedError):
     """A back end has no way to run an operation."""
+
+
+class CheckError(DilimError, AssertionError):
+    """A function compiled with ``check=True`` did not do what it does as plain Python."""
 
 
 class FileFormatError(DilimError, ValueError):

@@ -12,6 +12,9 @@ GONE = {
     "a read": "%a: float32[3] = read(%v)",
     "a branch": "%a: float32[3] = if(%b) {\n yield %x\n} else {\n yield %x\n}",
     "a loop": "%a: float32[3] = loop(%n, %x) do (%k: int64[], %c: float32[3]) {\n yield %c\n}",
+    "a loop that is left early": "%m: int64[] = full[shape=(), value=3, dtype=int64]()\n"
+    "%a: float32[3] = loop(%m, %x) while (%k: int64[], %c: float32[3]) {\n yield %b\n}"
+    " do (%k: int64[], %c: float32[3]) {\n yield %c\n}",
     "positions that are known to be inside": "%k: int64[] = argmax[axis=(0,), keepdims=False](%x)\n"
     "%a: float32[] = take[axis=0](%x, %k)",
     "positions that are constant": "%k: int64[4] = full[shape=(4,), value=-3, dtype=int64]()\n"
@@ -34,6 +37,13 @@ STAY = {
     "a branch that may raise": "if(%b) {\n %a: float32[2] = take[axis=0](%x, %i)\n yield\n}"
     " else {\n yield\n}",
     "a loop that writes": "loop(%n) do (%k: int64[]) {\n write(%v, %x)\n yield\n}",
+    "a loop that only a condition stops": "loop(%n) while (%k: int64[]) {\n yield %b\n}"
+    " do (%k: int64[]) {\n yield\n}",
+    "a loop that nothing stops": "%m: int64[] = full[shape=(), value=1099511627776, dtype=int64]()"
+    "\nloop(%m) do (%k: int64[]) {\n yield\n}",
+    "a branch that may never end": "if(%b) {\n"
+    " %m: int64[] = full[shape=(), value=1099511627776, dtype=int64]()\n"
+    " loop(%m) do (%k: int64[]) {\n yield\n}\n yield\n} else {\n yield\n}",
 }
 
 

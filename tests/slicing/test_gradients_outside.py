@@ -153,10 +153,18 @@ def grad_cleared_before_the_host_adds(x):
     return W.grad
 
 
+def recurrent(x):
+    h = W * 1
+    for _ in range(12):
+        h = dilim.tanh(h * x + W)
+    return h.sum()
+
+
 NATIVE = (
     loss, loss_and_hidden, of_layers, written_before, retained, opaque_between, given_to_host,
     appended, appended_on_one_path, summed_in_order, summed_with_the_host, views, parts_of_one,
     losses_in_a_loop, backward_on_either_path, own_leaf, own_leaf_on_one_path, own_leaf_in_a_loop,
+    recurrent,
 )  # fmt: skip
 
 
@@ -195,13 +203,6 @@ def backward_through_turns(x):
     return h
 
 
-def recurrent(x):
-    h = W * 1
-    for _ in range(12):
-        h = dilim.tanh(h * x + W)
-    return h.sum()
-
-
 def used_on_one_path_then_again(x):
     total = (W * x).sum()
     if x.sum() > 0:
@@ -211,8 +212,7 @@ def used_on_one_path_then_again(x):
 
 OTHERS = (
     new_leaf_in_each_turn, grad_cleared_before_the_host_adds, written_after, used_up_in_part,
-    backward_twice, backward_in_each_turn, backward_through_turns, recurrent,
-    used_on_one_path_then_again,
+    backward_twice, backward_in_each_turn, backward_through_turns,     used_on_one_path_then_again,
 )  # fmt: skip
 
 

@@ -35,3 +35,29 @@ def test_that_a_graph_is_built():
     f(dilim.ones(3))
     graph = dilim.Graph.from_function(lambda x: f(x) + 1.0, dilim.ones(3))
     assert graph.compile()(dilim.tensor([1.0, 2.0, 3.0])).tolist() == [3.0, 5.0, 7.0]
+
+
+@pytest.mark.parametrize("given", [lambda w: w, lambda w: w.detach()], ids=["itself", "an alias"])
+def test_that_an_argument_is_a_parameter(given):
+    def world(make):
+        dense = dilim.nn.Dense(2, 2, bias=False)
+        with dilim.no_grad():
+            dense.weight.copy_(dilim.tensor([[1.0, 2.0], [3.0, 4.0]]))
+
+        def f(x, y):
+            with dilim.no_grad():
+                result = dense(y) + x
+                dense.weight.mul_(0.5)
+            return result
+
+        return make(f), dense.weight
+
+    def seen(make):
+        f, w = world(make)
+        y = dilim.ones((1, 2))
+        found = []
+        for x in (given(w), dilim.ones((2, 2)), given(w), dilim.ones((2, 2)).requires_grad_()):
+            found += [f(x, y).tolist(), w.tolist(), x.tolist()]
+        return found
+
+    assert seen(compiled) == seen(lambda f: f)

@@ -147,3 +147,50 @@ def test_objects_are_those_of_the_plain_function(function, backend):
     compiled = dilim.compile(function, compile_after=0, backend=backend)
     assert seen(compiled) == seen(function)
     assert compiled.statistics.native_calls == 3
+
+
+def turned_round(x, log):
+    for _ in range(12):
+        x = x[::-1]
+    x += 1
+    return x
+
+
+def the_same_shape(x, log):
+    for _ in range(12):
+        x = x.reshape((2,))
+    x += 1
+    log.append(x)
+    return x
+
+
+def text_by_letters(x, log, letter=0):
+    for letter in "ab":
+        if letter == "b":
+            letter = letter * 2
+        log.append(x * len(letter))
+    return x
+
+
+@pytest.mark.parametrize("function", [turned_round, the_same_shape, text_by_letters])
+def test_views_that_a_loop_carries_are_views(function):
+    def run(f):
+        x, log = dilim.tensor(POSITIVE), []
+        result = f(x, log)
+        return x.tolist(), result.tolist(), [y.tolist() for y in log]
+
+    assert run(dilim.compile(function, compile_after=0, backend="reference")) == run(function)
+
+
+def test_a_loop_whose_else_goes_on_with_the_loop_around_it():
+    def f(n):
+        for i in range(n):
+            for j in range(n):
+                if i * j == 6:
+                    break
+            else:
+                continue
+            break
+        return i, j
+
+    assert dilim.compile(f)(5) == dilim.compile(f, compile_after=0)(5) == f(5) == (2, 3)

@@ -3,26 +3,32 @@
 import pytest
 
 from slicing import (
+    small_contents,
     small_derivatives,
     small_errors,
     small_forms,
+    small_lifetimes,
     small_loops,
     small_objects,
     small_programs,
     small_real,
     small_training,
+    small_values,
 )
 from slicing.comparing import Call, check
 
 ALL = {
     **small_programs.PROGRAMS,
     **small_forms.FORMS,
+    **small_lifetimes.PROGRAMS,
     **small_objects.PROGRAMS,
+    **small_contents.PROGRAMS,
     **small_errors.ERRORS,
     **small_loops.PROGRAMS,
     **small_training.PROGRAMS,
     **small_derivatives.DERIVATIVES,
     **small_real.PROGRAMS,
+    **small_values.VALUES,
 }
 
 

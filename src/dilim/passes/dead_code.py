@@ -1,4 +1,4 @@
-"""Dead code: nodes go whose results nobody uses, unless they act on the world or may raise."""
+"""Dead code: nodes go whose results nobody uses, unless they act, may raise, or may never end."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 
 from dilim.ir.graph import Graph, Node, Value
 from dilim.ir.structure import EFFECTS, FUSED, IF, captured, has_effect
-from dilim.passes.raising import may_raise
+from dilim.passes.raising import may_never_end, may_raise
 from dilim.passes.rewriting import with_nodes
 
 
 def dead_code(graph: Graph) -> Graph:
     """Remove what has no use: nodes, results of branches and loops, carried values.
 
-    What stays though nobody uses it: writes, sends, receives, operations that may raise, and
-    branches and loops that hold one of these.
+    What stays though nobody uses it: writes, sends, receives, operations that may raise,
+    loops that may never end, and branches and loops that hold one of these.
     """
     return _Sweep().block(graph, graph.outputs)
 
@@ -44,7 +44,9 @@ class _Sweep:
         return with_nodes(graph, kept, outputs)
 
     def _must_stay(self, node: Node) -> bool:
-        return node.op in EFFECTS or may_raise(node, self.producers) or has_effect(node)
+        if node.op in EFFECTS or may_raise(node, self.producers):
+            return True
+        return has_effect(node) or may_never_end(node, self.producers)
 
     def _branch(self, node: Node, live: set[Value]) -> Node:
         keep = [k for k, result in enumerate(node.results) if result in live]

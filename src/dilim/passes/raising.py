@@ -1,4 +1,7 @@
-"""Which nodes may raise: those whose recipe has a check, unless its numbers are proven."""
+"""Which nodes may raise: those whose recipe has a check, unless its numbers are proven.
+
+And which may never end: loops that only a condition stops.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from dilim.ir.graph import Node, Value
-from dilim.ir.structure import STRUCTURAL, walk
+from dilim.ir.structure import LOOP, STRUCTURAL, walk
 from dilim.ops.table import OPERATIONS
 from dilim.shapes import size_of
 
 POSITIONS: Final = frozenset({"take", "index_add", "take_along_axis", "add_along_axis"})
 """Those that check their second input against the size of an axis."""
+ENDLESS: Final = 1 << 40
+"""Turns that nobody waits for: a loop with this limit or a larger one is taken for endless."""
 _SAME_NUMBERS: Final = frozenset(
     {"reshape", "permute", "expand", "flip", "slice", "identity", "concat", "where"}
 )
@@ -34,6 +39,27 @@ def may_raise(node: Node, producers: Mapping[Value, Node] | None = None) -> bool
     if has_check(node):
         return producers is None or not _harmless(node, producers)
     return any(has_check(inner) for region in node.regions for inner in walk(region))
+
+
+def may_never_end(node: Node, producers: Mapping[Value, Node]) -> bool:
+    """Whether running a node, or one in its regions, may take for ever.
+
+    Args:
+        node: any node.
+        producers: value -> the node that makes it.
+    """
+    inside = [inner for region in node.regions for inner in walk(region)]
+    loops = [loop for loop in (node, *inside) if loop.op == LOOP]
+    if loops:
+        producers = {**producers, **{value: inner for inner in inside for value in inner.results}}
+    return any(_is_endless(loop, producers) for loop in loops)
+
+
+def _is_endless(loop: Node, producers: Mapping[Value, Node]) -> bool:
+    limit = bounds(loop.inputs[0], producers)
+    if limit is None:
+        return len(loop.regions) == 2  # what is only counted is left at some time
+    return limit[1] >= ENDLESS
 
 
 def _harmless(node: Node, producers: Mapping[Value, Node]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -52,7 +53,9 @@ class Bound:
         native: the program.
         variables: one array per variable of the graph, see `Program.run`; None for one that is
             given at each call.
-        face: how users see it.
+        face: how users see it, but for results that are put into ``outputs``.
+        outputs: one per result: an array that it is always put into, or None; by default None for
+            each.
         host: the other end of channels.
         at_safepoint: see `Program.run`.
 
@@ -65,19 +68,21 @@ class Bound:
         native: Native,
         variables: Sequence[np.ndarray | None],
         face: Face,
+        outputs: Sequence[np.ndarray | None] | None = None,
         host: Host | None = None,
         at_safepoint: Callable[[], None] | None = None,
     ) -> None:
         self._native = native
         self._variables = list(variables)
         check_variables(native.graph, self._filled(variables))
+        self._outputs = list(outputs or [None] * len(native.graph.outputs))
         self._face = face
         self._host = host
         self._at_safepoint = at_safepoint
         self._activations: dict[int, tuple[Activation, np.ndarray]] = {}
         signature = self._signature()
         code = calls.write_caller(signature)
-        library = binding.link([cached_object(code.text, level=0)])
+        library = _library(code.text)
         self._caller = calls.Caller(
             signature,
             code,
@@ -89,7 +94,7 @@ class Bound:
             name=face.name,
             documentation=face.documentation,
             holder=face.holder,
-            keep=(native, self._variables, self._activations),
+            keep=(native, self._variables, self._outputs, self._activations),
         )
         self.function = self._caller.function
         self._caller.add(self._new_activation().address)
@@ -114,6 +119,7 @@ class Bound:
             if k in face.numbers
             else calls.Array(value.dtype, value.shape, first + k)
             for k, value in enumerate(graph.outputs)
+            if self._outputs[k] is None
         )
         return calls.Signature(
             tuple(arguments),
@@ -124,6 +130,7 @@ class Bound:
             release_gil=self._native.releases_gil,
             requirements=len(face.holder.required) if face.holder else 0,
             bare=face.bare,
+            excludes=face.holder is not None and face.holder.excluded is not None,
         )
 
     def _new_activation(self) -> Activation:
@@ -135,7 +142,7 @@ class Bound:
         cells = np.zeros((max(len(slots), 1), 8), np.uint8)
         for row, slot in enumerate(slots):
             activation.slots[slot] = address_of(cells[row])
-        for k, array in enumerate(self._variables, first + len(graph.outputs)):
+        for k, array in enumerate([*self._outputs, *self._variables], first):
             if array is not None:
                 activation.slots[k] = address_of(array)
         activation.grant(self._native.turns)
@@ -163,7 +170,10 @@ class Bound:
         inputs, variables = self._checked(face.convert(*args, **kwargs))
         address = self._caller.take()
         activation = self._activations[address][0] if address else self._new_activation()
-        outputs = [np.empty(value.shape, value.dtype.numpy) for value in graph.outputs]
+        outputs = [
+            np.empty(value.shape, value.dtype.numpy) if array is None else array
+            for value, array in zip(graph.outputs, self._outputs, strict=True)
+        ]
         before = activation.slots.copy()
         try:
             for slot, array in enumerate((*inputs, *outputs, *variables)):
@@ -174,7 +184,13 @@ class Bound:
             activation.slots[:] = before
             activation.reset()
             self._caller.add(activation.address)
-        return face.wrap([x.item() if k in face.numbers else x for k, x in enumerate(outputs)])
+        return face.wrap(
+            [
+                x.item() if k in face.numbers else x
+                for k, x in enumerate(outputs)
+                if self._outputs[k] is None
+            ]
+        )
 
     def _on_status(
         self, status: int, address: int, args: tuple[Any, ...], outputs: tuple[Any, ...]
@@ -199,6 +215,12 @@ class Bound:
             if k in face.numbers:
                 kind = value.dtype.numpy
                 results.append(next(numbers)[: kind.itemsize].view(kind)[0].item())
-            else:
+            elif self._outputs[k] is None:
                 results.append(next(made))
         return face.wrap(results)
+
+
+@functools.lru_cache(64)
+def _library(text: str) -> binding.Library:
+    """Machine code of a caller; many programs have the same."""
+    return binding.link([cached_object(text, level=0)])

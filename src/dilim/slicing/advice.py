@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import types
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from dilim.errors import PerformanceWarning
@@ -65,6 +65,22 @@ class Adviser:
             file,
         )
 
+    def not_put_back(self, kinds: Iterable[str]) -> None:
+        """A check leaves some objects as the first of its two runs left them."""
+        self._warn(
+            "not put back",
+            f"check: what is not put back between the two runs: {', '.join(kinds)}",
+            kind=UserWarning,
+        )
+
+    def not_checked(self, kind: str) -> None:
+        """A check was given up."""
+        self._warn(
+            "not checked",
+            f"check: a {kind} has moved on, so that the call cannot be run again and compared",
+            kind=UserWarning,
+        )
+
     def took(self, seconds: float) -> None:
         """Say on stderr that compiling took long."""
         if seconds > SAY_AFTER:
@@ -74,13 +90,20 @@ class Adviser:
                 file=sys.stderr,
             )
 
-    def _warn(self, key: str, message: str, line: int = 0, file: str = "") -> None:
+    def _warn(
+        self,
+        key: str,
+        message: str,
+        line: int = 0,
+        file: str = "",
+        kind: type[Warning] = PerformanceWarning,
+    ) -> None:
         if key in self._told:
             return
         self._told.add(key)
         warnings.warn_explicit(
             f"{self._code.co_name}: {message}.",
-            PerformanceWarning,
+            kind,
             file or self._code.co_filename,
             line or self._code.co_firstlineno,
         )

@@ -12,6 +12,7 @@ from dilim.errors import UnsupportedError
 from dilim.scalar.network import Module
 from dilim.scalar.optimizers import Optimizer
 from dilim.scalar.value import Value
+from dilim.slicing.checked import Checked
 from dilim.slicing.scalar_model import CompiledModel
 from dilim.slicing.sliced import Sliced
 
@@ -27,6 +28,7 @@ def compile(
     function: None = ...,
     *,
     strict: bool = ...,
+    check: bool = ...,
     trace: bool = ...,
     numerics: str = ...,
     backend: str = ...,
@@ -39,6 +41,7 @@ def compile(
     function: Callable[..., Any],
     *,
     strict: bool = ...,
+    check: bool = ...,
     trace: bool = ...,
     numerics: str = ...,
     backend: str = ...,
@@ -67,6 +70,9 @@ def compile(function: Any = None, /, **options: Any) -> Any:
             (``losses.append(loss.item())``, ``rates[i]``). A ``print`` or a call of a function that
             only the host can run asks for its values. What a call has to show first is refused at
             the next one.
+        check: run each call twice, as two programs and then as plain Python on the same objects,
+            put back in between, and raise a CheckError that names the first difference; see
+            `Checked`. What goes out into files or over a network happens twice.
         trace: print what the two programs do, step by step.
         numerics: "strict": the bits of eager execution. "fast": sums and products may be rounded
             differently where that is quicker.
@@ -114,4 +120,5 @@ def compile(function: Any = None, /, **options: Any) -> Any:
             f"{type(function).__name__}; for an object that is called, compile the function that "
             "calls it"
         )
-    return Sliced(function, **options)
+    made = Checked if options.pop("check", False) else Sliced
+    return made(function, **options)

@@ -16,7 +16,7 @@ import numpy as np
 
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.numbers import Number
-from dilim.slicing.values import UNBOUND, Host, holds_host
+from dilim.slicing.values import UNBOUND, Host, holds_hidden, holds_host, owner_of
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def read(slicer: Slicer, node: ast.Attribute) -> Callable[[], Any]:
         raise OnHost("an attribute that host code changes")
     found = slicer.heap.get((id(owner), name), UNBOUND)
     if found is not UNBOUND:
-        if holds_host(found):
+        if holds_hidden(found):
             raise OnHost("an attribute that the host has set")
         return lambda: found
     if kind is types.ModuleType:
@@ -65,6 +65,24 @@ def read(slicer: Slicer, node: ast.Attribute) -> Callable[[], Any]:
 def is_dilims(kind: type) -> bool:
     """Whether a class is part of dilim."""
     return kind.__module__ == "dilim" or kind.__module__.startswith("dilim.")
+
+
+def is_traced(function: Any) -> bool:
+    """Whether a function, method or callable object is dilim's own, and so written to be traced."""
+    owner = owner_of(function)
+    if isinstance(owner, Tensor):
+        return True
+    if owner is not None and not isinstance(owner, types.ModuleType):
+        kind = owner if isinstance(owner, type) else type(owner)
+        return is_dilims(kind)
+    if isinstance(function, type):
+        return function is Tensor or function.__module__ == "dilim.tensors.tape"
+    if is_dilims(type(function)):
+        return True
+    if not isinstance(function, types.FunctionType | types.BuiltinFunctionType):
+        return False
+    module = function.__module__ or ""
+    return module == "dilim" or module.startswith("dilim.")
 
 
 def _of_tensor(slicer: Slicer, x: Tensor, name: str) -> Callable[[], Any]:
@@ -173,7 +191,7 @@ def assign(slicer: Slicer, target: ast.Attribute, value: Any) -> Callable[[], No
         raise OnHost("an attribute that host code changes")
     if not plain:
         raise OnHost("an object that sets attributes in a way of its own")
-    if holds_host(value):
+    if holds_hidden(value):
         slicer.heap[id(owner), name] = Host()
         slicer.owners[id(owner)] = owner
         raise OnHost

@@ -12,8 +12,9 @@ from dilim.ir.types import Type, type_of
 from dilim.slicing import numbers
 from dilim.slicing.errors import Unsliceable
 from dilim.slicing.numbers import Number
-from dilim.slicing.tracing import SlicerTrace, symbolic, without_used_tape
-from dilim.slicing.values import Choice
+from dilim.slicing.sides import same_constant
+from dilim.slicing.tracing import SlicerTrace, is_used_up, symbolic, without_used_tape
+from dilim.slicing.values import UNBOUND, Choice
 from dilim.tensors.tensor import Tensor
 
 
@@ -103,15 +104,26 @@ def _collect_optional(
     out.append(numbers.symbolic(trace, is_there).tensor)
     if is_there:
         collect(trace, shape.yes, value, out)
-    elif shape.yes.__class__ is Type:
-        zero = False if shape.yes.dtype.name == "bool" else 0
-        out.append(trace.full(shape=shape.yes.shape, value=zero, dtype=shape.yes.dtype))
     else:
-        raise ChangesType
+        out.extend(_zeros(trace, shape.yes))
+
+
+def _zeros(trace: SlicerTrace, shape: Any) -> Iterator[Tensor]:
+    """Tensors for a value that is not there."""
+    if shape.__class__ is list:
+        for part in shape:
+            yield from _zeros(trace, part)
+    elif shape.__class__ is Type:
+        zero = False if shape.dtype.name == "bool" else 0
+        yield trace.full(shape=shape.shape, value=zero, dtype=shape.dtype)
+    else:
+        yield numbers.symbolic(trace, shape(0)).tensor
 
 
 def zeros_like(value: Any) -> Any:
     """Zeros like a value, eager: what a name carries before it is bound."""
+    if value.__class__ is Choice:
+        return zeros_like(value.yes)
     if value.__class__ is tuple:
         return tuple(map(zeros_like, value))
     if isinstance(value, Tensor):
@@ -128,8 +140,18 @@ class OptionalShape:
 
 
 def is_optional(value: Any) -> bool:
-    """Whether a value is a choice between one that a loop can carry and None."""
-    return value.__class__ is Choice and is_carriable(value.yes) and value.no is None
+    """Whether a value is a choice between one that a loop can carry and nothing."""
+    return value.__class__ is Choice and is_carriable(value.yes) and is_absent(value.no)
+
+
+def is_absent(value: Any) -> bool:
+    """Whether a value is None or stands for none."""
+    return value is None or value is UNBOUND
+
+
+def may_be(value: Any, absent: Any = None) -> bool:
+    """Whether a loop can carry a value beside one that stands for nothing."""
+    return value is absent or is_carriable(value) or (is_optional(value) and value.no is absent)
 
 
 def same(a: Any, b: Any) -> bool:
@@ -146,3 +168,20 @@ def same_items(a: Any, b: Any) -> bool:
     if a.__class__ is list:
         return all(x is y or same(x, y) for x, y in zip(a, b, strict=True))
     return all(k in b and (x is b[k] or same(x, b[k])) for k, x in a.items())
+
+
+def go_together(a: Any, b: Any) -> bool:
+    """Whether values are of one kind, so that joined they are a value of it."""
+    if a is b:
+        return True
+    for x, y in ((a, b), (b, a)):
+        if x.__class__ is Choice:
+            return go_together(x.yes, y) or go_together(x.no, y)
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        is_used = is_used_up(a) or is_used_up(b)
+        return type_of(a) == type_of(b) and (a.requires_grad == b.requires_grad or is_used)
+    if numbers.is_number(a) and numbers.is_number(b):
+        return numbers.kind_of(a) is numbers.kind_of(b)
+    if a.__class__ is tuple and b.__class__ is tuple and len(a) == len(b):
+        return all(map(go_together, a, b))
+    return a.__class__ is b.__class__ and same_constant(a, b)

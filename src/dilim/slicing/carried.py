@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing import bundles, numbers, program
+from dilim.slicing.carried_objects import CarriedObjects
 from dilim.slicing.errors import LoopSignal, Restart, Unsliceable
 from dilim.slicing.host import Held
 from dilim.slicing.interpreter import RESULT
@@ -50,16 +51,17 @@ class Carried:
         names: that a turn may bind.
         places: what is carried.
         first: for places that are unbound before the loop: what their zeros are like.
-        starts: for gradients that are None before the loop: likewise.
+        starts: for what is None or unbound before the loop, and may be again: likewise, and which.
         hosted: names whose values only the host has -> their type.
         entered: whether there is a turn, if that is known.
         used_up: places of tensors whose tape is used up at the end of a turn.
         shown: attributes whose value on the host is not that of the graph at a turn's beginning.
-        alias: places that are one tensor: each with the first of them.
+        objects: which objects the tensors are.
         uncounted: memory that a turn has written without counting the write.
         given: places whose tensor at the end of a turn the host may have -> the number of its
             object there, None where that depends on the path.
         moved: those of them whose object is given again in the next turn.
+        views: places whose tensor is a view of memory from outside of the turn.
     """
 
     slicer: Slicer
@@ -72,10 +74,14 @@ class Carried:
     entered: Any = None
     used_up: set[Place] = field(default_factory=set)
     shown: set[Any] = field(default_factory=set)
-    alias: dict[Place, Place] = field(default_factory=dict)
+    objects: CarriedObjects = field(init=False)
     uncounted: set[Any] = field(default_factory=set)
     given: dict[Place, int | None] = field(default_factory=dict)
     moved: set[Place] = field(default_factory=set)
+    views: set[Place] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.objects = CarriedObjects(self.slicer)
 
     def start_of(self, place: Place) -> Any:
         """What a place holds before the loop; for one that is unbound, what zeros stand for it."""
@@ -83,9 +89,8 @@ class Carried:
         if place in self.first:
             return self.first[place]
         if place in self.starts:
-            start = self.starts[place]
-            absent = numbers.symbolic(self.slicer.trace, False)
-            return Choice(absent, start, None)
+            is_there = numbers.symbolic(self.slicer.trace, False)
+            return Choice(is_there, *self.starts[place])
         kind, key = place
         if kind == "name":
             return slicer.scopes[key[0]].env[key[1]]
@@ -188,11 +193,11 @@ class Carried:
                 raise Restart(("host", slicer.made_by[made]))
         shown = {key for key, x in slicer.seen.items() if head.seen.get(key, UNBOUND) is not x}
         uncounted = slicer.trace.uncounted - head.uncounted
-        alias = self._aliases(places)
-        if more or not shown <= self.shown or uncounted - self.uncounted or alias != self.alias:
+        ends = {place: self.now(place) for place in places if place[0] != "cell"}
+        is_known = self.objects.look(ends)
+        if more or not shown <= self.shown or uncounted - self.uncounted or not is_known:
             self.shown |= shown
             self.uncounted |= uncounted
-            self.alias = alias
             self.places.update(dict.fromkeys(more))
             raise Again
 
@@ -209,17 +214,60 @@ class Carried:
         slicer = self.slicer
         for place, head in heads.items():
             value = self.now(place) if place[0] in ("name", "heap") else None
-            if not (isinstance(value, Tensor) and slicer.objects.may_be_given(value)):
+            if not isinstance(value, Tensor):
                 continue
-            if slicer.trace.owns(head) and head._data.cell.is_written:
+            if not any(map(slicer.objects.may_be_given, self.objects.made(value))):
+                continue
+            if slicer.one_of.own(head)._data.cell.is_written:
                 raise Unsliceable("a tensor that the host has is written in a later turn of a loop")
+            was_known = self.given.get(place, 0) is None
             number = self.given[place] = slicer.objects.number_of_given(value)
-            if number is None or not slicer.objects.may_be_given(head):
+            if number is None:
+                if not was_known:
+                    raise Again
+                continue
+            if not slicer.objects.may_be_given(head):
                 continue
             if place not in self.moved:
                 self.moved.add(place)
                 raise Again
-            slicer.move_object(number, slicer.objects.number_of(head._data.cell))
+            own = slicer.one_of.own(head)
+            slicer.move_object(number, slicer.objects.number_of(own._data.cell))
+
+    def find_views(self, heads: dict[Place, Any]) -> None:
+        """Find places whose tensor is a view of memory that was there before the turn.
+
+        Args:
+            heads: what the places held at the beginning of the turn.
+
+        Raises:
+            Again: there are more of them.
+        """
+        trace = self.slicer.trace
+        tensors = [x for x in heads.values() if isinstance(x, Tensor)]
+        before = {cell for x in tensors for cell in self._cells_of(x)}
+        found = set()
+        for place in heads:
+            value = self.now(place) if place[0] in ("name", "heap") else None
+            if not isinstance(value, Tensor) or not trace.owns(value):
+                continue
+            cell = value._data.cell
+            is_object = value._data.base is None and any(value is x for x in tensors)
+            is_part = value._data.base is not None and trace.is_outer(cell)
+            if is_part or (cell in before and not is_object):
+                found.add(place)
+        if not found <= self.views:
+            self.views |= found
+            raise Again
+
+    def _cells_of(self, x: Tensor) -> tuple[Any, Any]:
+        """The memory of a tensor, and that which the region makes itself where it is one of two."""
+        return x._data.cell, self.slicer.objects.one_of.own(x)._data.cell
+
+    def be_blind(self, values: dict[Place, Any]) -> None:
+        """Take note that nothing is known of what the views that are carried are views of."""
+        for place in self.views:
+            self.slicer.trace.blind.update(self._cells_of(values[place]))
 
     def _changed_names(self, head: State, known: set[Place]) -> list[Place]:
         """Names that have another value at the end of a turn, and are not carried."""
@@ -239,6 +287,11 @@ class Carried:
             elif before is not UNBOUND and bundles.same(before, now):
                 continue
             elif bundles.is_carriable(before) and bundles.is_carriable(now):
+                more.append(place)
+            elif bundles.is_absent(before) and bundles.may_be(now, before):
+                self.starts[place] = bundles.zeros_like(now), before
+                more.append(place)
+            elif bundles.is_optional(before) and bundles.may_be(now, before.no):
                 more.append(place)
             elif before.__class__ is Conflict or now.__class__ is Conflict:
                 continue
@@ -265,9 +318,7 @@ class Carried:
                 continue
             if place not in known and before is not grad:
                 if before is None:
-                    self.starts[place] = bundles.zeros_like(
-                        grad.yes if grad.__class__ is Choice else grad
-                    )
+                    self.starts[place] = bundles.zeros_like(grad), None
                 more.append(place)
         for cell in slicer.trace.outer_writes[-1]:
             if ("cell", cell) not in known:
@@ -279,19 +330,6 @@ class Carried:
             if (before is None or before.flag is not held.flag) and slicer.objects.is_outer(key):
                 more.append(("held", key))
         return more
-
-    def _aliases(self, places: list[Place]) -> dict[Place, Place]:
-        """Places that are one tensor at the end of a turn: each with the first of them."""
-        known: dict[int, Place] = {}
-        found = {}
-        for place in places:
-            value = self.now(place) if place[0] in ("name", "heap") else None
-            if isinstance(value, Tensor):
-                if id(value) in known:
-                    found[place] = known[id(value)]
-                else:
-                    known[id(value)] = place
-        return found
 
     def _host_name(self, name: str, before: Any, now: Any) -> None:
         slicer = self.slicer

@@ -44,7 +44,8 @@ def kinds_of(entry: Entry, names: Sequence[str], word: str) -> Kinds:
     found: Kinds = {}
     for path, value, standing in entry.outside():
         what = _in_words(path, entry, names, word)
-        for aspect, kind in _aspects(value, standing) if what else ():
+        is_fixed = entry.has_constant(value)
+        for aspect, kind in _aspects(value, standing, is_fixed) if what else ():
             found.setdefault((what, aspect), kind)
     return found
 
@@ -70,7 +71,7 @@ def _in_words(path: str, entry: Entry, names: Sequence[str], word: str) -> str:
     return f"'{name}{rest}'" if name else ""
 
 
-def _aspects(value: Any, standing: Any) -> Iterator[tuple[str, Any]]:
+def _aspects(value: Any, standing: Any, is_fixed: bool) -> Iterator[tuple[str, Any]]:
     kind = value.__class__
     yield "type", kind.__name__
     if kind is Tensor:
@@ -83,7 +84,7 @@ def _aspects(value: Any, standing: Any) -> Iterator[tuple[str, Any]]:
         yield "value", repr(value)
     elif kind in (list, dict, tuple):
         yield "length", str(len(value))
-    else:
+    elif is_fixed:
         yield "object", value
 
 

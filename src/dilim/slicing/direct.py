@@ -9,29 +9,33 @@ that code, and does what the host does at the end.
 
 from __future__ import annotations
 
-import functools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-import numpy as np
-
-from dilim.ir.types import Type
-from dilim.runtime.devices import CPU, Storage
+from dilim.runtime.devices import Storage
+from dilim.slicing.direct_code import Code, Missed, Spares
 from dilim.slicing.endings import Ending
-from dilim.slicing.gates import Gate, all_different, checked, tuple_of
-from dilim.slicing.runs import Run, memory_of, view_of, with_gradient
-from dilim.tensors.tensor import Tensor
+from dilim.slicing.fingerprints import Standing, is_standing
+from dilim.slicing.gates import Gate, all_different, checked
+from dilim.slicing.runs import Run, memory_of, part_of, view_of, with_gradient
 
 MISS: Final = object()
 """What a direct call gives where a condition does not hold: nothing was done."""
 DIRECT_FILE: Final = "<dilim direct call>"
 """The file name of the code of direct calls."""
-_STATELESS: Final = {"with_gradient": with_gradient, "memory_of": memory_of, "view_of": view_of}
-
-
-class Missed(Exception):
-    """An argument is not of the type that the program takes."""
+_STATELESS: Final = {x.__name__: x for x in (with_gradient, memory_of, view_of, part_of)}
+_TAKING: Final = (  # another thread may come first at any time
+    "  try:",
+    "    spare = sets.pop()",
+    "  except IndexError:",
+    "    spare = more()",
+    "  else:",
+    "    if not spare.same():",
+    "      sets.insert(0, spare)",
+    "      spare = None",
+)
+"""Takes a set of gradients that nobody has, or None; see `Spares`."""
 
 
 class _Call:
@@ -51,6 +55,7 @@ class _Call:
         self.written = [path for path in gate.memory if written[path]]
         taken = (*gate.inputs, *self.given)
         self._taken = {path: f"x{number}" for number, path in enumerate(taken)}
+        self.standing = [x for x in gate.conditions if is_standing(x)]
 
     def fixed(self, paths: Sequence[str]) -> tuple[Storage, ...]:
         """The storages among these that are always the same."""
@@ -60,36 +65,68 @@ class _Call:
     def text(self) -> str:
         """The function ``call``."""
         ending, gate = self.ending, self.gate
-        code = "\n".join(ending.lines)
+        early = (line for _, writes in ending.early for line in writes)
+        code = "\n".join([*ending.lines, *ending.gradients, *early])
         then = [f"{name} = {path}" for path, name in self._taken.items()]
         slots = set(re.findall(r"\bs[0-9]+\b", code))
         then += [f"s{k} = {path}" for k, path in enumerate(gate.slots) if f"s{k}" in slots]
-        results = ", ".join(f"r{k}" for k in range(len(ending.graph.outputs)))
-        called = f"function({', '.join(self._taken.values())})"
         touched = "".join(f"{self._taken[x]}._storage, " for x in self.written if x in self._taken)
         lines = [
             f"def call({', '.join(gate.arguments)}):",
             *checked(self._conditions(), then or ["pass"], "return MISS"),
+            *(_TAKING if ending.gradients else []),
             "  try:",
-            f"    {results}{' = ' if results else ''}{called}",
-            "  except Missed:",
-            "    return MISS",
+            *self._run(),
             "  except BaseException as error:",
+            *(
+                ["    if spare is not None:", "      sets.insert(0, spare)"]
+                if ending.gradients
+                else []
+            ),
+            "    if error.__class__ is Missed:",
+            "      return MISS",
             *self._early(),
             f"    failed(error, ({touched}))",
             "    raise",
-            *(["  for storage in counted:", "    storage.version += 1"] if ending.counted else []),
-            *(
-                f"  {self._taken[x]}._storage.version += 1"
-                for x in ending.counted
-                if x in self._taken
-            ),
+            *(f"  {self._taken.get(x, x)}._storage.version += 1" for x in ending.counted),
             *(["  R = Run(0)"] if re.search(r"\bR\.", code) else []),
             *(["  M = {}"] if re.search(r"\bM\.", code) else []),
             *(f"  {line}" for line in ending.lines),
+            *self._set_gradients(),
             f"  return {ending.result}",
         ]
         return "\n".join(lines)
+
+    def _run(self) -> list[str]:
+        """The call of the program; in memory of gradients that nobody has any more, if there is."""
+        numbers = range(len(self.ending.graph.outputs))
+        gradients = self.ending.gradients.values()
+
+        def called(function: str, results: Iterable[int]) -> str:
+            names = ", ".join(f"r{k}" for k in results)
+            given = ", ".join(self._taken.values())
+            return f"{names}{' = ' if names else ''}{function}({given})"
+
+        if not gradients:
+            return [f"    {called('function', numbers)}"]
+        return [
+            "    if spare is None:",
+            f"      {called('function', numbers)}",
+            "    else:",
+            f"      {called('spare.function', (k for k in numbers if k not in gradients))}",
+        ]
+
+    def _set_gradients(self) -> list[str]:
+        gradients = self.ending.gradients
+        if not gradients:
+            return []
+        return [
+            "  if spare is None:",
+            *(f"    {owner}.grad = r{number}" for owner, number in gradients.items()),
+            "  else:",
+            f"    {', '.join(f'{owner}.grad' for owner in gradients)}, = spare.tensors",
+            "    sets.insert(0, spare)",
+        ]
 
     def _early(self) -> list[str]:
         """What is done where an operation failed, before anything else."""
@@ -102,30 +139,28 @@ class _Call:
         return lines
 
     def _conditions(self) -> list[str]:
-        """What the machine code does not look at."""
+        """What machine code does not look at on its own."""
         demands = [self.gate.tensors[path] for path in self.given]
         settled = {x for each in demands for x in each.layout}
         if self.is_plain:
             settled |= {x for each in demands for x in each.tape}
-        conditions = [x for x in self.gate.conditions if x not in settled]
-        return [*conditions, *all_different(self.gate.distinct), *self._apart()] or ["True"]
-
-    def _apart(self) -> list[str]:
-        """What is written is no other memory of the program."""
-        if not self.given or not self.written:
-            return []
-        storages = [f"{path}._storage" for path in self.given]
-        ids = tuple_of([f"id({path})" for path in storages])
-        apart = [f"known.isdisjoint({ids})"] if self.known() else []
-        return apart + (all_different(storages) if self._writes_given() else [])
+        conditions = [
+            x for x in self.gate.conditions if x not in settled and x not in self.standing
+        ]
+        if self.standing:
+            conditions.append("standing.same() or standing.hold()")
+        conditions += all_different(self.gate.distinct)
+        if self._writes_given():
+            conditions += all_different(f"{path}._storage" for path in self.given)
+        return conditions or ["True"]
 
     def _writes_given(self) -> bool:
         return any(path in self._taken for path in self.written)
 
-    def known(self) -> frozenset[int]:
-        """The memory that is always the same, and must not be given: by identity."""
-        paths = self.gate.memory if self._writes_given() else self.written
-        return frozenset(map(id, self.fixed(paths)))
+    @property
+    def apart(self) -> tuple[Storage, ...]:
+        """Memory that is always the same, and must not be among what is given."""
+        return self.fixed(self.gate.memory if self._writes_given() else self.written)
 
 
 def direct_call(
@@ -155,71 +190,13 @@ def direct_call(
 
     space: dict[str, Any] = dict(constants)
     space |= {"MISS": MISS, "Missed": Missed, "Run": Run, "failed": failed, **_STATELESS}
-    space |= {"counted": call.fixed(ending.counted), "known": call.known()}
     space["places"] = [places for places, _ in ending.early]
-    space["function"] = _function(call, native)
+    space["standing"] = Standing(call.standing, constants)
+    code = Code(native, ending.tensors, gate, call.is_plain, call.apart)
+    space["function"] = code.function()
+    if ending.gradients:
+        spares = Spares(code, tuple(ending.gradients.values()))
+        space |= {"sets": spares.sets, "more": spares.more}
     exec(compile(call.text(), DIRECT_FILE, "exec"), space)
     made: Callable[..., Any] = space["call"]
     return made
-
-
-def _function(call: _Call, native: Any) -> Callable[..., Any]:
-    """Machine code that runs the program on numbers and tensors."""
-    from dilim.backends.llvm.calls import Holder  # llvmlite takes time to import
-    from dilim.runtime.bound import Bound, Face
-    from dilim.tensors.fast_calls import tensor_maker
-
-    graph, gate, tensors = call.ending.graph, call.gate, call.ending.tensors
-    fixed = [gate.constants[path]._data if path in gate.constants else None for path in gate.memory]
-    wanted = [
-        variable for variable, array in zip(graph.variables, fixed, strict=True) if array is None
-    ]
-    required: dict[str, object] = {"_device": CPU}
-    if call.is_plain:
-        required |= {"_node": None, "_requires_grad": False}
-
-    def convert(*given: Any) -> list[np.ndarray]:
-        count = len(graph.inputs)
-        numbers = [
-            np.array(x, value.dtype.numpy) for value, x in zip(graph.inputs, given, strict=False)
-        ]
-        return numbers + [
-            _array_of(x, variable.type, required)
-            for variable, x in zip(wanted, given[count:], strict=True)
-        ]
-
-    def wrap(results: list[Any]) -> Any:
-        made = [
-            Tensor._from_array(x) if k in tensors and isinstance(x, np.ndarray) else x
-            for k, x in enumerate(results)
-        ]
-        return made[0] if len(made) == 1 else tuple(made) or None
-
-    make = [
-        tensor_maker(value.shape, value.dtype)
-        if k in tensors
-        else functools.partial(np.empty, value.shape, value.dtype.numpy)
-        for k, value in enumerate(graph.outputs)
-    ]
-    holder = Holder(Tensor, "_data", required)
-    taken = frozenset(range(len(graph.inputs)))
-    face = Face(convert, wrap, make, holder=holder, bare=False, taken=taken, name="direct")
-    return Bound(native, fixed, face).function
-
-
-def _array_of(x: Any, kind: Type, required: Mapping[str, object]) -> np.ndarray:
-    """The array in a tensor.
-
-    Raises:
-        Missed: the program cannot take it.
-    """
-    if x.__class__ is not Tensor or any(getattr(x, k) is not v for k, v in required.items()):
-        raise Missed
-    array = x._data
-    if (
-        type(array) is not np.ndarray
-        or Type(array.shape, x._dtype) != kind
-        or not array.flags.carray
-    ):
-        raise Missed
-    return array

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from keyword import iskeyword
@@ -22,6 +23,8 @@ class Ending:
         graph: the program, with what is sent at the end as its results.
         tensors: which of them are new tensors; the others are arrays.
         lines: what the host does with the results ``r0``, ``r1``, ...
+        gradients: what has a result as its new gradient -> the number of that result, which is used
+            for nothing else.
         result: what the function returns.
         counted: paths of memory that was written.
         early: what is done already where an operation fails: the places in the user's source of
@@ -31,6 +34,7 @@ class Ending:
     graph: Graph
     tensors: frozenset[int]
     lines: tuple[str, ...]
+    gradients: dict[str, int]
     result: str
     counted: tuple[str, ...]
     early: tuple[tuple[frozenset[Any], tuple[str, ...]], ...]
@@ -60,6 +64,7 @@ def ending_of(
     except _Unknown:
         return None
     sets = {key: text for each in (*earlier, last) for key, text in each.sets.items()}
+    gradients = _gradients(last, sets)
     return Ending(
         graph=replace(
             graph,
@@ -67,11 +72,25 @@ def ending_of(
             outputs=tuple(points[-1].inputs[position] for position in last.sent),
         ),
         tensors=frozenset(last.tensors.values()),
-        lines=(*last.lines, *sets.values()),
+        lines=(*last.lines, *(f"{owner}.{name} = {x}" for (owner, name), x in sets.items())),
+        gradients=gradients,
         result=last.result,
         counted=tuple(path for each in (*earlier, last) for path in each.counted),
         early=early,
     )
+
+
+def _gradients(last: _Rewriter, sets: dict[tuple[str, str], str]) -> dict[str, int]:
+    """Takes those out of what is set that are results used for nothing else."""
+    code = "\n".join([*last.lines, *sets.values()])
+    found = {}
+    for (owner, name), value in list(sets.items()):
+        if name == "grad" and len(re.findall(rf"\b{re.escape(value)}\b", code)) == 1:
+            number = next((n for n in last.tensors.values() if value == f"r{n}"), None)
+            if number is not None:
+                found[owner] = number
+                del sets[owner, name]
+    return found
 
 
 class _Unknown(Exception):
@@ -139,7 +158,7 @@ class _Rewriter(ast.NodeTransformer):
         """The lines of an action that only writes back."""
         if self.lines or self.sent:
             raise _Unknown
-        return tuple(self.sets.values())
+        return tuple(f"{owner}.{name} = {value}" for (owner, name), value in self.sets.items())
 
     def _statement(self, statement: ast.stmt) -> None:
         match statement:
@@ -151,18 +170,18 @@ class _Rewriter(ast.NodeTransformer):
                 self.counted += ast.literal_eval(paths)
             case ast.Expr(
                 ast.Call(
-                    ast.Attribute(ast.Name("R"), "view"), [ast.Constant(int(number)), base, steps]
+                    ast.Attribute(ast.Name("R"), "view" | "part" as kind),
+                    [ast.Constant(int(number)), base, where],
                 )
             ):
-                made = f"w{number} = view_of({self._text(base)}, {self._text(steps)})"
+                made = f"w{number} = {kind}_of({self._text(base)}, {self._text(where)})"
                 self.lines.append(made)
             case ast.Expr(
                 ast.Call(
                     ast.Attribute(ast.Name("R"), "set"), [owner, ast.Constant(str(name)), value]
                 )
             ) if name.isidentifier() and not iskeyword(name):
-                place = self._text(owner)
-                self.sets[place, name] = f"{place}.{name} = {self._text(value)}"
+                self.sets[self._text(owner), name] = self._text(value)
             case ast.Assign([ast.Attribute(ast.Name("R"), "result")], value):
                 self.result = "result"
                 self.lines.append(f"result = {self._text(value)}")

@@ -18,6 +18,7 @@ from dilim import dtypes
 from dilim.ir.types import Type
 from dilim.runtime.devices import CPU, Storage
 from dilim.slicing.errors import Unsliceable
+from dilim.slicing.fingerprints import Fingerprint
 from dilim.slicing.gates import Demands, Gate, tuple_of
 from dilim.slicing.numbers import SMALL, Number, type_of_kind
 from dilim.tensors.cells import Cell
@@ -246,6 +247,7 @@ class Entry:
             cells: the memory of the program.
         """
         memory = tuple(map(self.memory, cells))
+        self._tie()
         return Gate(
             arguments=tuple(self._arguments.values()),
             conditions=tuple(self._guards),
@@ -257,6 +259,15 @@ class Entry:
             constants=dict(self.constants),
             tensors={path: found for path, found in self._tensors.items() if path in memory},
         )
+
+    def _tie(self) -> None:
+        """Demand that memory of dilim's objects that was found by a path is found there again."""
+        for value in list(self.constants.values()):
+            for x in value.tensors if isinstance(value, Fingerprint) else ():
+                cell = self.trace._cells.get(id(x._storage))
+                path = None if cell is None else self._memory.get(cell)
+                if path is not None:
+                    self.guard(f"{path}._storage is {self.constant(x._storage)}")
 
 
 class _Memory:

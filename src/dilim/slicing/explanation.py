@@ -12,7 +12,7 @@ from dilim.slicing.host import BIND, CHECK, END, FRAGMENT, LEAVE, RECEIVE, TRIED
 from dilim.slicing.wording import Source, short_path
 
 if TYPE_CHECKING:
-    from dilim.slicing.sliced import Statistics
+    from dilim.slicing.statistics import Statistics
 
 _MOST_TYPES: Final = 4  # of one transfer that are named
 

@@ -7,12 +7,17 @@ depth. Where machine code can look at them, it says first whether anything was t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any
+from types import CellType
+from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing.attributes import is_dilims, is_module
 from dilim.tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    from dilim.backends.llvm.calls_objects import Watch
 
 _STATE = attrgetter("_requires_grad", "_storage")
 _FOLLOWED = frozenset({"_learning_rate"})
@@ -27,6 +32,7 @@ class Fingerprint:
 
     Attributes:
         same: whether certainly nothing was touched.
+        tensors: those that it holds.
     """
 
     def __init__(self, value: Any) -> None:
@@ -41,7 +47,7 @@ class Fingerprint:
         self._dicts: list[tuple[dict[Any, Any], list[int]]] = []
         self._lists: list[tuple[list[Any], list[int]]] = []
         self._numbers: list[tuple[dict[Any, Any], str, type]] = []
-        self._tensors: list[Tensor] = []
+        self.tensors: list[Tensor] = []
         self._states: list[tuple[bool, Any]] = []
         self._kept: list[Any] = []
         self._seen: set[int] = set()
@@ -55,7 +61,7 @@ class Fingerprint:
         for items, ids in self._lists:
             if list(map(id, items)) != ids:
                 return False
-        for x, (flag, storage) in zip(self._tensors, self._states, strict=True):
+        for x, (flag, storage) in zip(self.tensors, self._states, strict=True):
             if x._requires_grad is not flag or x._storage is not storage:
                 return False
         if not all(type(table.get(name)) is kind for table, name, kind in self._numbers):
@@ -69,22 +75,19 @@ class Fingerprint:
 
     def watch(self) -> None:
         """From here on machine code looks first."""
-        # llvmlite takes time to import
-        from dilim.backends.llvm.calls_objects import Watch, can_watch
-        from dilim.runtime.build import cached_object
+        if self._watch is None and self.holds():
+            self._watch = watching(self)
+            self.same = _never if self._watch is None else self._watch.same
 
-        if self._watch is not None or not can_watch() or not self.holds():
-            return
-        watch = Watch(cached_object)
+    def show(self, watch: Any) -> None:
+        """Have a `Watch` look at all that is compared."""
         for table, _ in self._dicts:
             watch.table(table._table if isinstance(table, _Without) else table)
         for items, _ in self._lists:
             watch.items(items)
-        for x in self._tensors:
+        for x in self.tensors:
             watch.slot(x, "_requires_grad")
             watch.slot(x, "_storage")
-        watch.begin()
-        self._watch, self.same = watch, watch.same
 
     def _add(self, value: Any) -> None:
         kind = type(value)
@@ -93,7 +96,7 @@ class Fingerprint:
         self._seen.add(id(value))
         self._kept.append(value)
         if isinstance(value, Tensor):
-            self._tensors.append(value)
+            self.tensors.append(value)
             self._states.append(_STATE(value))
         elif kind is list or kind is tuple:
             if kind is list:
@@ -123,6 +126,62 @@ class Fingerprint:
 
 def _never() -> bool:
     return False
+
+
+def watching(*parts: Fingerprint | CellType) -> Watch | None:
+    """A `Watch` that has begun; None where machine code cannot look."""
+    # llvmlite takes time to import
+    from dilim.backends.llvm.calls_objects import Watch, can_watch
+    from dilim.runtime.build import cached_object
+
+    if not can_watch():
+        return None
+    watch = Watch(cached_object)
+    for part in parts:
+        if isinstance(part, Fingerprint):
+            part.show(watch)
+        else:
+            watch.cell(part)
+    watch.begin()
+    return watch
+
+
+_STANDING: Final = re.compile(r"(k[0-9]+)\.(same\(\) or \1\.holds\(\)|cell_contents is k[0-9]+)")
+
+
+def is_standing(condition: str) -> bool:
+    """Whether a condition is one for `Standing`."""
+    return _STANDING.fullmatch(condition) is not None
+
+
+class Standing:
+    """Conditions on what objects and closure cells hold, asked together.
+
+    Args:
+        conditions: some for which `is_standing`.
+        constants: the objects in them, by name.
+
+    Attributes:
+        same: whether certainly nothing was touched since they held.
+    """
+
+    def __init__(self, conditions: Sequence[str], constants: Mapping[str, Any]) -> None:
+        asked = " and ".join(f"({x})" for x in conditions) or "True"
+        self._ask: Callable[[], bool] = eval(f"lambda: {asked}", dict(constants))
+        self._parts = [constants[x.partition(".")[0]] for x in conditions]
+        self._watch: Any = None
+        self.same: Callable[[], bool] = _never
+
+    def hold(self) -> bool:
+        """Whether all conditions hold."""
+        if not self._ask():
+            return False
+        if self._watch is not None:
+            self._watch.renew()
+        if not self.same():
+            self._watch = watching(*self._parts)
+            self.same = _never if self._watch is None else self._watch.same
+        return True
 
 
 class _Without(dict[Any, Any]):

@@ -108,9 +108,9 @@ class Fragments:
         """The same, but it returns the truth of an atom, a bool, where `run` returns None."""
         return self._get("decide", statements, (test, at), True, guarded, observed)
 
-    def piece(self, statements: Sequence[Statement]) -> Fragment:
-        """As `run`, for a piece whose statements may run in other pieces too: all is kept."""
-        return self._get("piece", statements, (), True, True, False)
+    def piece(self, statements: Sequence[Statement], kept: Iterable[str] = ()) -> Fragment:
+        """As `run`; these names are put into the frame although no later statement reads them."""
+        return self._get("piece", statements, tuple(kept), True, True, False)
 
     def begin(self, loop: For) -> Fragment:
         """A function that makes the iterator of a loop and keeps it in the frame."""
@@ -195,7 +195,7 @@ def _compile(
         keep=keep,
         observe=observed,
         bound=bound,
-        private=kind != "piece",
+        kept=extra if kind == "piece" else (),
     )
     before = _PARTS[kind](extra[0], renderer) if kind in _PARTS else []
     body = renderer.render(before, *(extra if kind == "decide" else ()))
@@ -256,14 +256,15 @@ def _declarations(function: Function, body: list[ast.stmt], at: ast.AST) -> list
 def _loads(function: Function, renderer: Renderer, at: ast.AST) -> list[ast.stmt]:
     """Takes from the frame those of the variables that are bound.
 
-    What may be bound anew is taken out of it, so that the old value ends when it would end.
+    What may be bound anew, or is not read again, is taken out of it, so that its value ends when it
+    would end.
     """
     loads: list[ast.stmt] = []
     for name in {**renderer.loads, **dict.fromkeys(renderer.writes)}:
-        taken = f"_frame.pop({name!r})" if name in renderer.writes else f"_frame[{name!r}]"
-        text = f"_name = {taken}"
+        leaves = name in renderer.writes or name in renderer.private
+        text = f"_name = _frame.pop({name!r})" if leaves else f"_name = _frame[{name!r}]"
         sure = name in renderer.loads and (
-            name in function.stable or (name.startswith("%") and name not in renderer.writes)
+            name in function.stable or (name.startswith("%") and not leaves)
         )
         if not sure:
             text = f"if {name!r} in _frame: {text}"

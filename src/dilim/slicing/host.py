@@ -16,14 +16,16 @@ from collections.abc import Callable
 from types import BuiltinMethodType, MethodType
 from typing import Any, Final, NamedTuple
 
+from dilim.ir.types import type_of
 from dilim.slicing.entry import Entry
-from dilim.slicing.errors import OnHost, Unsliceable
+from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.numbers import Number
+from dilim.slicing.one_of import OneOf
+from dilim.slicing.parts import steps_of
 from dilim.slicing.program import Function, Statement
 from dilim.slicing.tracing import SlicerTrace
 from dilim.slicing.values import Choice, Range, holds_host, owner_of
 from dilim.tensors.cells import Cell, Handle
-from dilim.tensors.layouts import Step
 from dilim.tensors.tensor import Tensor
 
 FRAGMENT: Final = "h"
@@ -35,7 +37,7 @@ TURN: Final = "n"
 EXIT: Final = "l"
 WRITE: Final = "w"
 CHECK: Final = "v"
-TRIED: Final = "t"
+TRIED: Final = "f"
 LEAVE: Final = "x"
 END: Final = "e"
 """What an action does: the first letter of its channel."""
@@ -47,7 +49,7 @@ class Action:
     Attributes:
         channel: its name.
         callers: name, file and line of the calls that the place of the point is in.
-        sent: the values of the graph that are sent, in order.
+        sent: the values of the graph that are sent, in order; after slicing, their types.
         prelude: Python statements that make objects.
         lines: Python statements that come after.
         code: the function whose statements it runs.
@@ -58,7 +60,7 @@ class Action:
     def __init__(self, channel: str, callers: tuple[tuple[str, str, int], ...] = ()) -> None:
         self.channel = channel
         self.callers = callers
-        self.sent: list[Tensor] = []
+        self.sent: list[Any] = []
         self.prelude: list[str] = []
         self.lines: list[str] = []
         self.code: Function | None = None
@@ -82,6 +84,11 @@ class Action:
             self.sent.append(x)
         return f"v[{number}]"
 
+    def finish(self) -> None:
+        """Forget the values that are sent: slicing is over."""
+        self.sent = list(map(type_of, self.sent))
+        self._number_of.clear()
+
 
 class Held(NamedTuple):
     """What the host has of the graph.
@@ -104,7 +111,9 @@ class Objects:
 
     Attributes:
         held: memory, or a view of some -> what the host has of it.
-        indexed: memory that stands for a view at a position of the program -> tensor and index.
+        one_of: which tensors are one of several objects.
+        unsure: memory of which the host may have some object or other -> what to decide for it to
+            be known which.
     """
 
     def __init__(self, trace: SlicerTrace, entry: Entry) -> None:
@@ -112,10 +121,11 @@ class Objects:
         self.entry = entry
         self.held: dict[Any, Held] = {}
         self._numbers: dict[Any, int] = {}
-        self.indexed: dict[Cell, tuple[Tensor, Any]] = {}
         self._makers: dict[Cell, Tensor] = {}
         self._kept: list[Any] = []
         self._viewed: dict[Any, Cell] = {}
+        self.one_of = OneOf(trace)
+        self.unsure: dict[Cell, Any] = {}
 
     def has(self, x: Tensor) -> bool:
         """Whether the host has the object of a tensor that the region makes."""
@@ -124,18 +134,16 @@ class Objects:
         )
 
     def may_be_given(self, x: Tensor) -> bool:
-        """Whether the host may have the object of a tensor, and keep it."""
-        if not self.trace.owns(x):
-            return True
-        known = self.joined.get(id(x))
-        if known is not None and any(y is not None and self.may_be_given(y) for y in known[1:]):
-            return True
-        held = [self.held.get(key) for key in (("view", id(x)), x._data.cell)]
+        """Whether the host may have the object of a tensor that the region made, and keep it."""
+        x = self.one_of.own(x)
+        part = self.trace.parts.get(x._data.cell)
+        keys = (("view", id(x)), ("view", id(part)), x._data.cell)
+        held = [self.held.get(key) for key in keys]
         return any(each is not None and each.is_kept for each in held)
 
     def number_of_given(self, x: Tensor) -> int | None:
         """The number of the object that the host has of a tensor, if it has it for sure."""
-        known = self.held.get(x._data.cell) if self.trace.owns(x) else None
+        known = None if x in self.one_of else self.held.get(x._data.cell)
         is_sure = known is not None and known.flag is True and self._makers.get(x._data.cell) is x
         return known.number if known is not None and is_sure else None
 
@@ -146,6 +154,7 @@ class Objects:
             x: the tensor.
             number: of the object; by default its own.
         """
+        x = self.one_of.own(x)
         cell = x._data.cell
         self._makers.setdefault(cell, x)
         self._numbers.setdefault(cell, len(self._numbers) if number is None else number)
@@ -162,7 +171,7 @@ class Objects:
     def is_known(self, key: Any) -> bool:
         """Whether memory, or that of a view, is there after the branch that was built."""
         cell = self._cell(key)
-        return cell.variable is not None or cell.frame.is_active
+        return cell.variable is not None or self.trace.is_known(cell)
 
     def _cell(self, key: Any) -> Cell:
         return self._viewed[key] if key.__class__ is tuple else key
@@ -212,7 +221,6 @@ class Objects:
     tapes: Any
     lenient = False
     is_fresh: Callable[[Any], bool]
-    joined: dict[int, tuple[Number, Tensor | None, Tensor | None]]
 
     def _container(self, value: Any, action: Action) -> str:
         known = f"M.get({id(value)})"
@@ -240,17 +248,10 @@ class Objects:
         if device is not self.trace:
             slot = self.entry.slot(x)
             return f"S[{slot}]" if slot is not None else self.entry.constant(x)
-        known = self.joined.get(id(x))
-        if known is not None:
-            return self._either(x, *known, action)
-        return self._made(x, action)
-
-    def _either(
-        self, x: Tensor, flag: Number, yes: Tensor | None, no: Tensor | None, action: Action
-    ) -> str:
-        """Code for a tensor that is one object or another."""
-        made = [self._made(x, action) if y is None else self._tensor(y, action) for y in (yes, no)]
-        return f"({made[0]} if {action.send(flag.tensor)} else {made[1]})"
+        text = self._made(self.one_of.owners.get(id(x), x), action)
+        for flag, other in self.one_of.others(x):
+            text = f"({self._tensor(other, action)} if {action.send(flag.tensor)} else {text})"
+        return text
 
     def _made(self, x: Tensor, action: Action) -> str:
         """Code for a tensor that the region makes, or a view."""
@@ -267,22 +268,38 @@ class Objects:
 
     def _bare(self, x: Tensor, action: Action) -> str:
         """Code for a tensor that the region makes, or a view, as if it carried no gradient."""
+        x = self.one_of.own(x)
         handle: Handle = x._data
+        if handle.cell in self.trace.blind and not self.lenient:
+            raise Unsliceable("a view that a loop carries is handed out")
         if handle.base is None and handle.cell.variable is None:
             maker = self._makers.setdefault(handle.cell, x)
             if maker is x:
                 return self._contents(handle.cell, x, action)
-        key = ("view", id(x))
+        self._kept.append(x)
+        steps = self.entry.constant(steps_of(handle))
+        return self._view(
+            x, handle.cell, action, "view", lambda: f"{self._base(handle, action)}, {steps}"
+        )
+
+    def _view(self, of: Any, cell: Cell, action: Action, kind: str, how: Callable[[], str]) -> str:
+        """Code for a view, which the host makes once.
+
+        Args:
+            of: what it stands for.
+            cell: the memory.
+            action: what needs it.
+            kind: the method of `Run` that makes it.
+            how: code for what it is a view of, and where.
+        """
+        key = ("view", id(of))
         known = self.held.get(key)
         if known is not None and known.flag is True:
             self.held[key] = known._replace(is_kept=known.is_kept or not self.lenient)
             return f"R.views[{known.number}]"
         number = self.number_of(key)
-        self._viewed[key] = handle.cell
-        self._kept.append(x)
-        base = self._base(handle, action)
-        steps = self.entry.constant(_steps(handle))
-        line = f"R.view({number}, {base}, {steps})"
+        self._viewed[key] = cell
+        line = f"R.{kind}({number}, {how()})"
         if known is not None:
             line = f"if not {action.send(known.flag.tensor)}: {line}"
         action.prelude.append(line)
@@ -299,9 +316,14 @@ class Objects:
         return self._contents(cell, self.trace.tensor(handle), action)
 
     def _contents(self, cell: Cell, x: Tensor, action: Action) -> str:
-        if cell in self.indexed:
-            owner, index = self.indexed[cell]
-            return f"{self._tensor(owner, action)}[{self._index(index, action)}]"
+        part = self.trace.parts.get(cell)
+        if part is not None:
+            place = f"({self._index(part.index, action)})"
+            return self._view(
+                part, cell, action, "part", lambda: f"{self._tensor(part.owner, action)}, {place}"
+            )
+        if cell in self.unsure:
+            raise Restart(self.unsure[cell])
         now = self.trace.contents(cell)
         number = self.number_of(cell)
         known = self.held.get(cell)
@@ -330,7 +352,7 @@ class Objects:
         """Code that brings tensors of the host up to date with what the graph wrote into them."""
         lines: list[str] = []
         for cell, known in list(self.held.items()):
-            if not isinstance(cell, Cell) or not cell.frame.is_active:
+            if not isinstance(cell, Cell) or not self.trace.is_known(cell):
                 continue
             now = self.trace.contents(cell)
             if known.seen is now:
@@ -342,11 +364,3 @@ class Objects:
             lines.append(line)
             self.held[cell] = known._replace(seen=now)
         return lines
-
-
-def _steps(handle: Handle) -> tuple[Step, ...]:
-    steps: list[Step] = []
-    while handle.base is not None:
-        steps.append(handle.step)
-        handle = handle.base
-    return tuple(reversed(steps))

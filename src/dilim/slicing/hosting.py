@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from dilim import dtypes
@@ -23,7 +23,7 @@ from dilim.slicing.interpreter import Scope
 from dilim.slicing.numbers import Number
 from dilim.slicing.pending import Pending
 from dilim.slicing.showing import Showing
-from dilim.slicing.values import UNBOUND, Array, Conflict, Host, owner_of
+from dilim.slicing.values import ITERATORS, UNBOUND, Array, Conflict, Host, owner_of
 from dilim.tensors import control
 from dilim.tensors.tape import mode, no_grad
 from dilim.tensors.tensor import Tensor
@@ -78,7 +78,10 @@ class Hosting(Showing):
                 scope.env.pop(name, None)
             else:
                 kind = what_hosts_do.kind_on_host(self, statement, name)
-                scope.env[name] = Host(kind, look.gives_plain, look.gives_list)
+                scope.env[name] = Host(
+                    kind, not isinstance(statement, program.Unit), look.gives_plain, look.gives_list
+                )
+                self.keeping.bind(scope.number, name, kind)
                 pending.bound.add(name)
                 if what_hosts_do.is_to_learn(self, statement, name):
                     pending.unknown.append((statement, name))
@@ -136,6 +139,12 @@ class Hosting(Showing):
             pending = self._pending = Pending(scope, self.action(FRAGMENT))
         return pending
 
+    def let_go(self) -> None:
+        """Let the host's frames let go of what has come to its end, at this point."""
+        self.flush()
+        if self.keeping.has_ended:
+            control.send_in(self.trace, self.action(MOVE).channel, [])
+
     def flush(self) -> None:
         """Put the pending fragment at this point of the program."""
         pending, self._pending = self._pending, None
@@ -147,12 +156,17 @@ class Hosting(Showing):
         else:
             written = self.write_back(pending.action)
         is_tried = written is None
-        fragment = self.entry.constant(self.fragment(pending.scope, pending.statements))
+        ended = pending.ended()
+        shown = [name for _, name in pending.unknown if name in ended]
+        fragment = self.entry.constant(self.fragment(pending.scope, pending.statements, shown))
+        for name in ended:
+            self.forget_name(pending.scope, name)
         learn = [
             f"R.learn({self.entry.constant(key)}, F[{pending.scope.number}].get({key[1]!r}))"
             for key in pending.unknown
         ]
         frame = f"F[{pending.scope.number}]"
+        learn += [f"{frame}.pop({name!r}, None)" for name in shown]
         ran = f"R.attempt({fragment}, {frame})" if is_tried else f"{fragment}({frame})"
         if any(isinstance(x, program.Unit) and x.exits for x in pending.statements):
             ran = f"R.follow({frame}, {ran})"
@@ -171,7 +185,9 @@ class Hosting(Showing):
         elif is_tried:
             self.raise_if_failed()
 
-    fragment: Callable[[Scope, Sequence[program.Statement]], Callable[[dict[str, Any]], None]]
+    fragment: Callable[
+        [Scope, Sequence[program.Statement], Iterable[str]], Callable[[dict[str, Any]], None]
+    ]
     finish: Callable[[Any, Any], None]
 
     def receive_truth(self, name: str) -> Number:
@@ -239,6 +255,7 @@ class Hosting(Showing):
         action = self.action(MOVE)
         action.lines.append(f"F[{target.number}][{as_name!r}] = F[{source.number}][{name!r}]")
         self.forget_name(target, as_name)
+        self.keeping.bind(target.number, as_name, None)
         control.send_in(self.trace, action.channel, [])
 
     def move_object(self, number: int, to: int) -> None:
@@ -261,10 +278,14 @@ class Hosting(Showing):
         action = self.action(ITERATE)
         frame = f"F[{self.scope.number}]"
         if items.__class__ is Host:
-            shown = f"{frame}[{statement.items.id!r}]"  # type: ignore[union-attr]
+            name: str = statement.items.id  # type: ignore[union-attr]
+            live = self.scope.live.head.get(statement, {name})
+            ends = name[0] == "%" and name not in live
+            shown = f"{frame}.pop({name!r})" if ends else f"{frame}[{name!r}]"
         else:
             shown = self.objects.expression(items, action)
         action.lines.append(f"{frame}[{statement.iterator!r}] = iter({shown})")
+        self.keeping.bind(self.scope.number, statement.iterator, None)
         control.send_in(self.trace, action.channel, action.sent)
 
     def next_item(self, statement: program.For) -> Number:
@@ -340,7 +361,7 @@ def _containers(value: Any, depth: int = 0) -> list[Any]:
         return [owner]
     if value.__class__ is tuple and depth < 4:
         return [each for x in value for each in _containers(x, depth + 1)]
-    if value.__class__ in (list, dict, set, enumerate, zip, reversed):
+    if value.__class__ in (list, dict, set) or value.__class__ in ITERATORS:
         return [value]
     return []
 

@@ -23,14 +23,15 @@ DEPTH: Final = 60
 """Deepest nesting of functions that is laid out flat."""
 
 
-_INSTALLED: Final = tuple(
+INSTALLED: Final = tuple(
     {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
 )
+"""Folders of Python and of what is installed."""
 
 
 def is_installed(function: types.FunctionType) -> bool:
     """Whether a function belongs to the standard library or an installed package."""
-    return function.__code__.co_filename.startswith(_INSTALLED)
+    return function.__code__.co_filename.startswith(INSTALLED)
 
 
 def _is_of_dilim(x: Any) -> bool:
@@ -107,6 +108,7 @@ def inline(
         node: Any = step.node
         target = getattr(node.targets[0], "id", "")
         slicer.move(scope, RESULT, slicer.scope, target)
+    slicer.keeping.end_all(scope.number)
     return result
 
 

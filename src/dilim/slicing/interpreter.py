@@ -16,6 +16,7 @@ from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost
 from dilim.slicing.fingerprints import Fingerprint
 from dilim.slicing.host import Action, Objects
+from dilim.slicing.keeping import Held, Keeping
 from dilim.slicing.liveness import Liveness, liveness_of
 from dilim.slicing.numbers import Number
 from dilim.slicing.report import Notes
@@ -83,6 +84,7 @@ class State:
     cleared: frozenset[int]
     uncounted: frozenset[Any]
     releases: int
+    keeping: Held
     dead: bool
 
 
@@ -131,12 +133,12 @@ class Interpreter:
         self.depth_of: dict[int, int] = {}
         self.actions: list[Action] = []
         self.frames = 0
+        self.keeping = Keeping()
         self.made_by: dict[int, program.Statement] = {}
         self.cleared: set[int] = set()
         self.relied: set[int] = set()
         self.touched: dict[int, Any] = {}
         self.makings: dict[int, Any] = {}
-        self.joined: dict[int, tuple[Number, Tensor | None, Tensor | None]] = {}
         self.looked_into: dict[int, Any] = {}
         self.peeled: dict[program.Statement, int] = {}
         self.kept: list[Any] = []
@@ -145,7 +147,7 @@ class Interpreter:
         self.step_frame: Any = trace.top
         self.deadline = math.inf
         self.objects = Objects(trace, entry)
-        self.objects.joined = self.joined
+        self.one_of = self.objects.one_of
         self.objects.is_fresh = lambda value: id(value) in self.fresh
         self.tapes = self.objects.tapes = Tapes(
             trace,
@@ -186,6 +188,7 @@ class Interpreter:
             frozenset(self.cleared),
             frozenset(self.trace.uncounted),
             len(self.trace.released),
+            dict(self.keeping.held),
             self.dead,
         )
 
@@ -216,6 +219,7 @@ class Interpreter:
         self.cleared = set(state.cleared)
         self.trace.uncounted = set(state.uncounted)
         self.trace.forget_releases(state.releases)
+        self.keeping.held = dict(state.keeping)
         self.dead = state.dead
 
     # --- objects that the region makes ----------------------------------------------------
@@ -296,23 +300,16 @@ class Interpreter:
 
     initial_grads: dict[int, tuple[Tensor, Any]]
 
-    def join_objects(self, x: Tensor, flag: Number, yes: Tensor | None, no: Tensor | None) -> None:
-        """A tensor of the graph stands for one of two objects.
-
-        Args:
-            x: the tensor.
-            flag: which of them.
-            yes: that where the flag holds; None for one that the region makes.
-            no: that where it does not.
-        """
-        self.joined[id(x)] = flag, yes, no
-        self.kept.append(x)
-        self.trace.frozen.add(x._data.cell)
-
     def new_frame(self) -> int:
         """The number of another frame on the host."""
         self.frames += 1
         return self.frames - 1
+
+    def forget(self) -> None:
+        """Let go of all values, which cycles would hold until the garbage collector comes."""
+        self.trace.forget()
+        for part in (self.entry, self.objects, self.tapes, self):
+            vars(part).clear()
 
 
 def _refuse_choice(leaf: Tensor) -> None:

@@ -6,13 +6,15 @@ import ast
 import functools
 import operator
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
-from dilim.slicing import program
+from dilim.slicing import contents, parts, program
 from dilim.slicing.errors import OnHost
 from dilim.slicing.numbers import Number
-from dilim.slicing.operators import PLAIN, beside, check_depth, is_constant, needs_value
-from dilim.slicing.values import Host, holds_host, is_received
+from dilim.slicing.operators import beside, check_depth, is_constant, needs_value
+from dilim.slicing.parts import Part
+from dilim.slicing.values import Host, holds_hidden, is_received
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -64,28 +66,36 @@ def read(slicer: Slicer, step: program.Step, node: ast.Subscript) -> Callable[[]
         raise OnHost
     index = index_of(slicer, node.slice)
     if isinstance(owner, Tensor):
-        return lambda: _tensor_item(slicer, step, owner, index_of(slicer, node.slice, True))
+
+        def item() -> Any:
+            position = contents.index(slicer, index_of(slicer, node.slice, True))
+            return _tensor_item(slicer, step, owner, position)
+
+        return item
     _need_known(index)
     if index.__class__ is Number:
         raise needs_value(index)
+    if not is_constant(index):
+        raise OnHost("an index that is no constant")
+    if owner.__class__ is list and index.__class__ is slice:
+        return lambda: slicer.make(contents.opened(slicer, owner)[index])
     if owner.__class__ in (tuple, str, bytes, range) or id(owner) in slicer.fresh:
         return lambda: owner[index]
-    if owner.__class__ in (list, dict) and index.__class__ in PLAIN:
+    if owner.__class__ in (list, dict):
         slicer.look_into(owner)
         value = owner[index]
-        return lambda: slicer.outside(value, f"{slicer.entry.path(owner)}[{index!r}]")
+        return lambda: slicer.outside(value, contents.place(slicer, owner, index))
     raise OnHost(f"an item of {type(owner).__name__}")
 
 
 def _tensor_item(slicer: Slicer, step: program.Step, x: Tensor, index: Any) -> Any:
-    position, is_dynamic = _position(index)
+    position, is_dynamic = parts.position(index)
     if not is_dynamic:
         return x[position]
+    is_view = not any(isinstance(each, Tensor | list) for each in parts.of_index(index))
     result = _if_in_range(slicer, step, x, index, lambda: x[position])
-    cell = result._data.cell  # eagerly a view; here a copy, which nobody may write
-    slicer.trace.frozen.add(cell)
-    slicer.trace.follow(cell, x, lambda: x[position])
-    slicer.objects.indexed[cell] = x, index
+    if is_view:
+        parts.follow(slicer.trace, result, Part(x, parts.of_index(index), step))
     return result
 
 
@@ -93,20 +103,24 @@ def _if_in_range(
     slicer: Slicer, step: program.Step, x: Tensor, index: Any, compute: Callable[[], Any]
 ) -> Any:
     """What a function gives where all positions are in range; elsewhere the host raises."""
-    parts = index if index.__class__ is tuple else (index,)
-    if len(parts) > len(x.shape) or any(p is None or p is Ellipsis for p in parts):
+    places = parts.of_index(index)
+    if len(places) > len(x.shape) or any(each is None or each is Ellipsis for each in places):
         raise OnHost("an index of another form")
     fits: Any = None
-    for part, size in zip(parts, x.shape, strict=False):
-        if isinstance(part, Tensor) and part.dtype.name == "bool":
+    for place, size in zip(places, x.shape, strict=False):
+        if isinstance(place, Tensor) and place.dtype.name == "bool":
             raise OnHost("a mask beside a number of the program")
-        if part.__class__ is not Number or (part.is_natural and part.bound < size):
+        if place.__class__ is not Number or (place.is_natural and place.bound < size):
             continue
-        inside = (part.tensor >= -size) & (part.tensor < size)
+        inside = (place.tensor >= -size) & (place.tensor < size)
         fits = inside if fits is None else fits & inside
-    if fits is None:
-        return compute()
-    return checked(slicer, step, fits, compute)
+    is_sure = not any(isinstance(place, Tensor | list) for place in places)
+
+    def inside_it() -> Any:
+        with slicer.trace.without_failure() if is_sure else nullcontext():
+            return compute()
+
+    return inside_it() if fits is None else checked(slicer, step, fits, inside_it)
 
 
 def checked(slicer: Slicer, step: program.Step, holds: Tensor, compute: Callable[[], Any]) -> Any:
@@ -123,22 +137,6 @@ def checked(slicer: Slicer, step: program.Step, holds: Tensor, compute: Callable
 _FOUND: Final = "%found"
 
 
-def _position(index: Any) -> tuple[Any, bool]:
-    """An index with numbers of the program as tensors."""
-    if index.__class__ is Number:
-        if index.kind is not int:
-            raise OnHost("an index that is no int")
-        return index.tensor, True
-    if index.__class__ is tuple:
-        pairs = [_position(x) for x in index]
-        return tuple(x for x, _ in pairs), any(flag for _, flag in pairs)
-    if index.__class__ is slice:
-        for x in (index.start, index.stop, index.step):
-            if x.__class__ is Number:
-                raise needs_value(x)
-    return index, False
-
-
 def write(
     slicer: Slicer, step: program.Step, target: ast.Subscript, value: Any
 ) -> Callable[[], None]:
@@ -148,12 +146,15 @@ def write(
         OnHost: the host has to.
     """
     owner = slicer.atom(target.value)
-    if owner.__class__ is Host or holds_host(value):
+    if owner.__class__ is Host or holds_hidden(value):
         raise OnHost
     index = index_of(slicer, target.slice)
     _need_known(index)
     if isinstance(owner, Tensor):
-        position, is_dynamic = _position(index)
+        contents.operand(value)
+        if isinstance(value, Tensor) and parts.is_at(slicer.trace, value, owner, index):
+            return lambda: None  # what ``x[i] += y`` ends with
+        position, is_dynamic = parts.position(contents.index(slicer, index))
         replace = functools.partial(operator.setitem, owner, position)
         if is_dynamic:
             return lambda: _if_in_range(
@@ -162,9 +163,10 @@ def write(
         return lambda: replace(beside(value, owner))
     if index.__class__ is Number:
         raise needs_value(index)
-    if id(owner) in slicer.fresh:
+    if id(owner) in slicer.fresh and is_constant(index):
         check_depth(slicer, owner)
-        return lambda: operator.setitem(owner, index, value)
+        given = contents.opened(slicer, value) if index.__class__ is slice else value
+        return lambda: operator.setitem(owner, index, given)
     raise OnHost
 
 
@@ -178,12 +180,12 @@ def display(slicer: Slicer, node: ast.Tuple | ast.List) -> Callable[[], Any]:
     for element in node.elts:
         if isinstance(element, ast.Starred):
             value = slicer.atom(element.value)
-            if value.__class__ not in (tuple, list) or holds_host(value):
+            if value.__class__ not in (tuple, list) or holds_hidden(value):
                 raise OnHost
-            items.extend(value)
+            items.extend(contents.opened(slicer, value))
         else:
-            value = slicer.atom(element)
-            if holds_host(value):
+            value = slicer.handle(element)
+            if holds_hidden(value):
                 raise OnHost
             items.append(value)
     if isinstance(node, ast.Tuple):
@@ -202,8 +204,8 @@ def dictionary(slicer: Slicer, node: ast.Dict) -> Callable[[], Any]:
         if key is None:
             raise OnHost
         known = slicer.atom(key)
-        item = slicer.atom(value)
-        if not is_constant(known) or holds_host(item):
+        item = slicer.handle(value)
+        if not is_constant(known) or holds_hidden(item):
             raise OnHost
         made[known] = item
     return lambda: slicer.make(made)

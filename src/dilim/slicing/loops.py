@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from dilim.slicing import numbers, program, surprises
+from dilim.slicing import contents, numbers, program, surprises, tapes
 from dilim.slicing.carried import GO, Peel
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.loop_bodies import written
@@ -81,27 +81,15 @@ def _for(slicer: Slicer, statement: program.For) -> None:
         _hosted(slicer, statement, items)
     elif isinstance(items, Tensor):
         _flat(slicer, statement, (items[k] for k in range(len(items))))
-    elif items.__class__ is tuple or id(items) in slicer.fresh or _is_iterator(items):
+    elif id(items) in slicer.makings:
         _flat(slicer, statement, items)
-    elif items.__class__ in (list, dict) and id(items) not in slicer.touched:
-        slicer.look_into(items)
-        path = slicer.entry.path(items)
-        slicer.entry.guard(f"len({path}) == {len(items)}")
-        if items.__class__ is dict:
-            slicer.entry.guard(f"list({path}) == {slicer.entry.constant(list(items))}")
-            _flat(slicer, statement, list(items))
-        else:
-            _flat(
-                slicer,
-                statement,
-                (slicer.outside(x, f"{path}[{k}]") for k, x in enumerate(list(items))),
-            )
     else:
-        _hosted(slicer, statement, items)
-
-
-def _is_iterator(items: Any) -> bool:
-    return items.__class__ in (enumerate, zip, reversed, type(iter([])), type(iter(())))
+        try:
+            known = list(contents.opened(slicer, items))
+        except OnHost:
+            _hosted(slicer, statement, items)
+            return
+        _flat(slicer, statement, known)
 
 
 # --- laid out flat --------------------------------------------------------------------------
@@ -175,6 +163,8 @@ def _counted(slicer: Slicer, statement: program.For, items: Range) -> None:
     slicer.flush()
     state = slicer.save()
     try:
+        if ("flat", statement) in slicer.decisions:
+            raise Unsliceable(tapes.THROUGH, statement.line)
         turns.run(count if known else count.tensor, sure=known)
         return
     except Peel as peel:
@@ -279,6 +269,7 @@ def _while(slicer: Slicer, statement: program.While) -> None:
 
 def _hosted(slicer: Slicer, statement: program.For, items: Any) -> None:
     """A loop over an iterable of the host: the host says whether there is another item."""
+    slicer.to_host(statement.target)
     slicer.begin_iteration(statement, items)
     kind = slicer.profile.get((statement, statement.target))
 
@@ -297,4 +288,6 @@ def _hosted(slicer: Slicer, statement: program.For, items: Any) -> None:
     except Peel as peel:
         raise Unsliceable(peel.reason, statement.line) from None
     slicer.env[statement.target] = Host()
+    slicer.keeping.bind(slicer.scope.number, statement.target, None)
+    slicer.keeping.end(slicer.scope.number, statement.iterator)
     surprises.validate(slicer)

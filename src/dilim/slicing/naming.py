@@ -6,11 +6,10 @@ import ast
 import builtins
 from typing import Any, Final
 
-from dilim.slicing import attributes, numbers, program
-from dilim.slicing.errors import MayBeUnbound, OnHost, Unsliceable
+from dilim.slicing import attributes, program
+from dilim.slicing.errors import MayBeUnbound, OnHost
 from dilim.slicing.hosting import Hosting
 from dilim.slicing.numbers import Number
-from dilim.slicing.operators import PLAIN
 from dilim.slicing.values import UNBOUND, Choice, Conflict, Host, may_be_unbound
 from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
@@ -55,11 +54,24 @@ class Naming(Hosting):
             return self.env.get(name, UNBOUND)
         return self.atom(atom)
 
+    def handle(self, atom: Any) -> Any:
+        """What an atom stands for, where nothing looks inside: also a `Choice`.
+
+        Raises:
+            OnHost: only the host knows it.
+        """
+        value = self.copied(atom)
+        if value.__class__ is Conflict or may_be_unbound(value):
+            return self.atom(atom)
+        return value
+
     def value_or_host(self, atom: Any) -> tuple[Any, Any]:
         """What an atom stands for, and the atom; where only the host can read it, another one."""
         line = getattr(self.scope.at, "line", 0)
         try:
             value = self.copied(atom)
+            if value.__class__ is Host and not value.is_sure:
+                raise OnHost
             if may_be_unbound(value):
                 self.demand(atom.id, _reading(atom, line))
                 value = self.env.get(atom.id, UNBOUND)
@@ -142,24 +154,6 @@ class Naming(Hosting):
         for x in (found() if callable(found) else found) or ():
             if isinstance(x, Tensor):
                 self.leaves.setdefault(id(x), x)
-
-    def condition(self, atom: ast.expr) -> bool | Number:
-        """The truth of a value: known now, or a bool of the graph."""
-        value, place = self.value_or_host(atom)
-        if value.__class__ is Choice:
-            self.hand_over(self.scope, place.id, value)
-            value = self.env[place.id] = Host()
-        if value.__class__ is Host:
-            return self.receive_truth(place.id)
-        if value.__class__ is Number:
-            return numbers.truth(value)
-        if isinstance(value, Tensor):
-            if value.size != 1:
-                raise Unsliceable("the truth of a tensor of several elements")
-            return numbers.from_tensor(value, bool)
-        if value.__class__ in PLAIN or value.__class__ in (list, tuple, dict):
-            return bool(value)
-        raise Unsliceable(f"the truth of an object of {type(value).__name__}")
 
 
 def _reading(atom: Any, line: int) -> program.Step:

@@ -24,6 +24,8 @@ SMALL: Final = 1 << 31
 LARGE: Final = 1 << 61
 """Carried ints stay below this: no loop makes 2 ** 53 turns, and a turn adds at most `DRIFT`."""
 DRIFT: Final = 256
+FAR: Final = 1 << 53
+"""Farther no loop counts in its turns."""
 _EXACT: Final = 1 << 53
 _TYPES: Final = {int: dtypes.int64, float: dtypes.float64, bool: dtypes.bool_}
 _KINDS: Final = {
@@ -45,9 +47,12 @@ class Number:
         base: the carried number of a loop that it was counted on from, with ``drift``: by at most
             how much.
         is_natural: whether it is known to be 0 or more.
+        opposite_of: for a bool: another one that it is the opposite of.
     """
 
-    __slots__ = ("base", "bound", "drift", "is_natural", "kind", "origin", "tensor")
+    __slots__ = (
+        "base", "bound", "drift", "is_natural", "kind", "opposite_of", "origin", "tensor"
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -63,6 +68,7 @@ class Number:
         self.base: Number | None = None
         self.drift = 0
         self.is_natural = False
+        self.opposite_of: Number | None = None
 
     def __repr__(self) -> str:
         return f"<{self.kind.__name__} of a graph>"
@@ -233,7 +239,11 @@ def unary(function: Callable[[Any], Any], x: Number) -> Number:
     """``-x``, ``+x``, ``abs(x)`` or ``not x``."""
     with no_grad():
         if function is operator.not_:
-            return Number(elementwise.logical_not(truth(x).tensor), bool)
+            if x.opposite_of is not None:
+                return x.opposite_of
+            result = Number(elementwise.logical_not(truth(x).tensor), bool)
+            result.opposite_of = x if x.kind is bool else None
+            return result
         kind = int if x.kind is bool else x.kind
         operand = _of_kind(x, kind)
         if function is operator.pos:
@@ -250,6 +260,35 @@ def truth(x: Number) -> Number:
         return x
     with no_grad():
         return Number(x.tensor != (0 if x.kind is int else 0.0), bool)
+
+
+def opposite(x: Number) -> Number:
+    """``not x``."""
+    return unary(operator.not_, x)
+
+
+def both(a: Number, b: Number) -> Number:
+    """``a and b`` of bools."""
+    with no_grad():
+        return Number(elementwise.logical_and(a.tensor, b.tensor), bool)
+
+
+def either(a: Number, b: Number) -> Number:
+    """``a or b`` of bools."""
+    with no_grad():
+        return Number(elementwise.logical_or(a.tensor, b.tensor), bool)
+
+
+def chosen(flag: Number, yes: Any, no: Any) -> Any:
+    """One of two bools, of which none need be a `Number`."""
+    if yes is no:
+        return yes
+    with no_grad():
+        first = yes if yes.__class__ is bool else yes.tensor
+        second = no if no.__class__ is bool else no.tensor
+        a = elementwise.logical_and(flag.tensor, first)
+        b = elementwise.logical_and(elementwise.logical_not(flag.tensor), second)
+        return Number(elementwise.logical_or(a, b), bool)
 
 
 def converted(kind: type, x: Number) -> Number:

@@ -12,18 +12,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.ir.types import Type
-from dilim.slicing import attributes, calls, items, numbers, program
-from dilim.slicing.errors import MayBeUnbound, OnHost
+from dilim.slicing import attributes, calls, choices, items, numbers, program
+from dilim.slicing.errors import OnHost
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import PLAIN, applied, check_depth, is_constant
-from dilim.slicing.values import (
-    UNBOUND,
-    Conflict,
-    Host,
-    holds_host,
-    is_received,
-    may_be_unbound,
-)
+from dilim.slicing.values import Choice, Host, holds_host, is_received
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -95,9 +88,9 @@ def prepare(slicer: Slicer, step: program.Step) -> Ready:
         case ast.Assign(targets=[ast.Tuple() | ast.List() as target]):
             return items.unpack(slicer, target, slicer.atom(node.value))
         case ast.Assign(targets=[ast.Attribute() as target]):
-            return attributes.assign(slicer, target, slicer.atom(node.value))
+            return attributes.assign(slicer, target, slicer.handle(node.value))
         case ast.Assign(targets=[ast.Subscript() as target]):
-            return items.write(slicer, step, target, slicer.atom(node.value))
+            return items.write(slicer, step, target, slicer.handle(node.value))
         case ast.AugAssign(target=ast.Name(id=name)):
             return _augmented(slicer, node, name)
         case ast.Delete(targets=[ast.Name(id=name)]):
@@ -109,10 +102,8 @@ def prepare(slicer: Slicer, step: program.Step) -> Ready:
 def _expression(slicer: Slicer, step: program.Step, node: Any) -> Callable[[], Any]:
     match node:
         case ast.Name() | ast.Constant():
-            value = slicer.copied(node)
-            if may_be_unbound(value) and value is not UNBOUND:
-                raise MayBeUnbound(getattr(node, "id", ""))
-            if value.__class__ is Host or value.__class__ is Conflict or value is UNBOUND:
+            value = slicer.handle(node)
+            if value.__class__ is Host:
                 raise OnHost
             return lambda: value
         case ast.BinOp():
@@ -232,15 +223,18 @@ def _negated(x: Any) -> Any:
 def _compare(slicer: Slicer, node: ast.Compare) -> Callable[[], Any]:
     function = _COMPARE[type(node.ops[0])]
     left, right = node.left, node.comparators[0]
+    if function in (operator.is_, operator.is_not):
+        pair = slicer.handle(left), slicer.handle(right)
+        for x, y in (pair, pair[::-1]):
+            if x.__class__ is Choice and y is None:
+                return lambda: choices.is_none(x, function)
     a, b = slicer.atom(left), slicer.atom(right)
     if function in (operator.is_, operator.is_not):
         if Host in (a.__class__, b.__class__) or Number in (a.__class__, b.__class__):
             if (a is None or b is None) and Number in (a.__class__, b.__class__):
                 return lambda: function is operator.is_not
             raise OnHost
-        if id(a) in slicer.joined or id(b) in slicer.joined:
-            raise OnHost("which of two objects it is")
-        return lambda: function(a, b)
+        return lambda: _which(slicer.one_of.is_same(a, b), function)
     if isinstance(node.ops[0], ast.In | ast.NotIn):
         if not is_constant(a) or not is_constant(b):
             raise OnHost("a search on the host")
@@ -248,3 +242,8 @@ def _compare(slicer: Slicer, node: ast.Compare) -> Callable[[], Any]:
     if (a is None or b is None) and Host not in (a.__class__, b.__class__):
         return lambda: function(a, b)
     return binary(slicer, function, left, right)
+
+
+def _which(is_one: bool | Number, function: Any) -> Any:
+    """``is`` or ``is not``, from whether it is."""
+    return is_one if function is operator.is_ else _negated(is_one)

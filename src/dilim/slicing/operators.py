@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 from dilim.slicing import numbers
 from dilim.slicing.errors import OnHost, Restart
 from dilim.slicing.numbers import Number
-from dilim.slicing.values import holds_number
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -28,7 +27,9 @@ def applied(function: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
             if function in (operator.pow, operator.ipow):
                 raise needs_value(a if a.__class__ is Number else b)
             a, b = beside(a, b), beside(b, a)
-        return function(a, b)
+        if all(isinstance(x, Tensor) or is_constant(x) for x in (a, b)):
+            return function(a, b)
+        raise OnHost(f"{function.__name__} of a tensor and an object of the host")
     if a.__class__ is Number or b.__class__ is Number:
         if numbers.is_number(a) and numbers.is_number(b):
             return numbers.binary(function, a, b)
@@ -73,4 +74,6 @@ def is_constant(x: Any) -> bool:
     """Whether a value is the same in every run, through and through."""
     if x.__class__ is tuple:
         return all(map(is_constant, x))
-    return x.__class__ in PLAIN and not holds_number(x)
+    if x.__class__ is slice:
+        return all(map(is_constant, (x.start, x.stop, x.step)))
+    return x.__class__ in PLAIN

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable
 from typing import Any
 
-from dilim.slicing import program
+from dilim.slicing import program, scopes
 from dilim.slicing.host import Action
 from dilim.slicing.interpreter import Scope
 from dilim.slicing.values import UNBOUND, Host
@@ -63,6 +63,14 @@ class Pending:
         """Unbind a name before the fragment runs."""
         if name not in self.bound:
             self._loads[name] = f"F[{self.scope.number}].pop({name!r}, None)"
+
+    def ended(self) -> list[str]:
+        """The made names that no statement reads after the fragment."""
+        live = self.scope.live.after.get(self.statements[-1])
+        if live is None:
+            return []
+        names = {name for x in self.statements for name in (*scopes.reads(x), *scopes.writes(x))}
+        return sorted(name for name in names - live if name.startswith("%"))
 
     def loads(self) -> list[str]:
         """The code that binds names."""

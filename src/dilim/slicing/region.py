@@ -31,7 +31,6 @@ from dilim.slicing.tracebacks import users_view
 from dilim.slicing.tracing import SlicerTrace
 from dilim.slicing.values import Host, Range
 from dilim.tensors import control
-from dilim.tensors.cells import Cell
 from dilim.tensors.symbolic import finish
 from dilim.tensors.tape import mode
 
@@ -134,14 +133,22 @@ class Region:
         slicer.deadline = self._deadline
         slicer.fragment = _fragments()
         slicer.finish = lambda value, atom: _finish(slicer, value, atom, self.after is not None)
+        try:
+            self._interpret(slicer, frame)
+            self._keep(slicer)
+        finally:
+            slicer.forget()
+
+    def _interpret(self, slicer: Slicer, frame: Mapping[str, Any]) -> None:
+        entry = slicer.entry
         grads = follow_leaves(slicer)
         entry.guard(f"{entry.constant(mode)}.recording is {mode.recording}")
         try:
-            with trace.tracing():
+            with slicer.trace.tracing():
                 env: dict[str, Any] = {}
                 scope = Scope(self.code, self.function, slicer.new_frame(), env)
                 slicer.scopes.append(scope)
-                for name in names:
+                for name in self.names:
                     env[name] = self._enter(slicer, frame[name], entry.argument(name), name)
                 slicer.block(self.code.body)
                 if not slicer.dead:
@@ -149,15 +156,14 @@ class Region:
         finally:
             for leaf, grad in grads.values():
                 leaf.grad = grad
-        self._keep(slicer)
 
     def _keep(self, slicer: Slicer) -> None:
         """Take over what slicing has made."""
         entry = slicer.entry
         traced = finish(slicer.trace, [])
         self.graph: Graph = traced.graph
-        self.cells: tuple[Cell, ...] = traced.cells
-        self.gated = entry.gate(self.cells)
+        cells = traced.cells
+        self.gated = entry.gate(cells)
         self.kinds = kinds_of(entry, self.names, "argument" if self.after is None else "variable")
         self.unknown = slicer.unknown
         self.actions: list[Action] = slicer.actions
@@ -175,6 +181,8 @@ class Region:
         self.frames = slicer.frames
         self.notes = slicer.notes
         self._callers, self._names = slicer.places, slicer.names
+        for action in self.actions:
+            action.finish()
 
     def _keep_checks(self, slicer: Slicer) -> None:
         """What is looked at again after host code that may have changed anything."""
@@ -207,10 +215,15 @@ class Region:
         else:
             _end_of_loop(slicer, self.after)
 
+    @property
+    def is_native(self) -> bool:
+        """Whether machine code runs the graph program."""
+        return self._settings[1] == "llvm"
+
     @functools.cached_property
     def source(self) -> Any:
         """The code of all actions."""
-        return module_of(self.actions, self.constants)
+        return module_of(self.actions, self.constants, self.is_checked)
 
     @functools.cached_property
     def gate(self) -> Callable[..., Any]:
@@ -371,14 +384,14 @@ def _end_of_loop(slicer: Slicer, names: frozenset[str]) -> None:
     control.send_in(slicer.trace, action.channel, action.sent)
 
 
-def _fragments() -> Callable[[Scope, Any], Callable[[dict[str, Any]], None]]:
+def _fragments() -> Callable[[Scope, Any, Any], Callable[[dict[str, Any]], None]]:
     """Compiles statements of functions; each function is looked at once."""
     known: dict[FunctionType, Fragments] = {}
 
-    def fragment(scope: Scope, statements: Any) -> Callable[[dict[str, Any]], None]:
+    def fragment(scope: Scope, statements: Any, kept: Any) -> Callable[[dict[str, Any]], None]:
         found = known.get(scope.function)
         if found is None:
             found = known[scope.function] = Fragments(scope.code, scope.function)
-        return found.piece(tuple(statements))
+        return found.piece(tuple(statements), kept)
 
     return fragment

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 from dilim.slicing.emitter import join, located
+from dilim.slicing.liveness import liveness_of
 from dilim.slicing.names import Uses
 from dilim.slicing.program import (
     Atom,
@@ -46,9 +46,12 @@ class Renderer:
         keep: whether variables are put back.
         observe: whether values of calls are shown to the observer.
         bound: names that what is put in front of the statements binds.
+        kept: made names that are put back although no later statement reads them.
 
     Attributes:
         loads: names that have to be taken from the frame first.
+        private: made names that nothing reads after the statements, so that they are taken out of
+            the frame and not put back.
         writes: names that are put back.
         deleted: those of them that may be deleted.
         observed: the steps whose values are shown to the observer, by number.
@@ -62,7 +65,7 @@ class Renderer:
         keep: bool = True,
         observe: bool = False,
         bound: Iterable[str] = (),
-        private: bool = True,
+        kept: Iterable[str] = (),
     ) -> None:
         self._function = function
         self._statements = statements
@@ -70,15 +73,16 @@ class Renderer:
         self._observe = observe
         self._bound: set[str] | None = set(bound)
         self._loops = 0
-        mentions = Counter([*mentioned(statements), *bound])
-        total = _counts(function)
-        self._private = {
-            name for name in mentions if private and _made(name) and mentions[name] == total[name]
-        }
+        self._after = liveness_of(function).after
+        live = self._after.get(statements[-1]) if statements else None
+        names = {*bound}.union(*([*reads(x), *writes(x)] for x in statements))
+        self.private = frozenset(
+            name for name in names if live is not None and _made(name) and name not in live
+        ).difference(kept)
         found = dict.fromkeys(bound)
         for statement in statements:
             found |= writes(statement)
-        self.writes = tuple(name for name in found if name not in self._private)
+        self.writes = tuple(name for name in found if name not in self.private)
         self.deleted = frozenset(name for name in found if _may_delete(statements, name))
         self.loads: dict[str, None] = dict.fromkeys(sorted(self.deleted))
         self.observed: list[Step] = []
@@ -109,38 +113,28 @@ class Renderer:
 
     def _block(self, statements: Sequence[Statement]) -> list[ast.stmt]:
         body: list[ast.stmt] = []
-        last = self._last_mentions(statements)
-        for place, statement in enumerate(statements):
+        for statement in statements:
             if self._bound is None:
                 break
             body += self._statement(statement)
-            if self._bound is not None and place + 1 < len(statements):
-                # A value is let go when the interpreter's stack would let it go.
-                body += [
-                    done
-                    for name in last.get(place, ())
-                    for done in written("_made = None", body[-1], _made=name)
-                ]
+            if self._bound is not None and statement is not self._statements[-1]:
+                body += self._let_go(statement, body[-1])
         return body
 
-    def _last_mentions(self, statements: Sequence[Statement]) -> dict[int, list[str]]:
-        """The made names that no statement mentions after one of this block, by its place."""
-        last: dict[str, int] = {}
-        total: Counter[str] = Counter()
-        within: Counter[tuple[int, str]] = Counter()
-        for place, statement in enumerate(statements):
-            for name in mentioned([statement]):
-                if name in self._private:
-                    total[name] += 1
-                    within[place, name] += 1
-                    last[name] = place
-        by_place: dict[int, list[str]] = {}
-        for name, place in last.items():
-            whole = total[name] == _counts(self._function)[name]
-            spread = 1 < total[name] != within[place, name]
-            if whole and spread:
-                by_place.setdefault(place, []).append(name)
-        return by_place
+    def _let_go(self, statement: Statement, at: ast.AST) -> list[ast.stmt]:
+        """Lets values go when the interpreter's stack would let them go."""
+        names = self._done_with(statement)
+        return [done for name in names for done in written("_made = None", at, _made=name)]
+
+    def _done_with(self, statement: Statement) -> list[str]:
+        """The made names that a statement, without those inside it, mentions last."""
+        return [
+            name
+            for name in {**reads(alone(statement)), **writes(alone(statement))}
+            if name in self.private
+            and (name in (self._bound or ()) or name in self.loads)
+            and name not in self._after.get(statement, (name,))
+        ]
 
     def _statement(self, statement: Statement) -> list[ast.stmt]:
         match statement:
@@ -165,19 +159,17 @@ class Renderer:
         node = step.node
         if isinstance(node, ast.Raise | ast.Assert):
             self._bound = None
-        value = getattr(node, "value", None)
+        value: Any = getattr(node, "value", None)
+        body: list[ast.stmt] = [node]
+        seen: Any = step.writes[0] if step.writes else None
+        if isinstance(node, ast.Assign) and seen in self._done_with(step):
+            self._note((), step.writes)
+            body, seen = [], value
         if self._observe and isinstance(value, ast.Call) and step.writes:
             self.observed.append(step)
-            number = len(self.observed) - 1
-            text = f"_observe({number}, _value)"
-            return [node, *written(text, node, _observe=OBSERVE, _value=step.writes[0])]
-        if (
-            isinstance(value, ast.expr)
-            and step.writes[:1] in [(name,) for name in self._private]
-            and _counts(self._function)[step.writes[0]] == 1
-        ):
-            return [ast.copy_location(ast.Expr(value), node)]
-        return [node]
+            text = f"_observe({len(self.observed) - 1}, _value)"
+            return [*body, *written(text, node, _observe=OBSERVE, _value=seen)]
+        return body or [ast.copy_location(ast.Expr(value), node)]
 
     def _unit(self, unit: Unit) -> list[ast.stmt]:
         self.need(*unit.reads)
@@ -232,6 +224,8 @@ class Renderer:
         self._loops -= 1
         self._bound = set(start)
         otherwise = self._block(loop.otherwise)
+        if otherwise:
+            otherwise = [*self._let_go(loop, otherwise[0]), *otherwise]
         self._bound = start
         target = ast.Name(loop.target, ast.Store())
         return [located(ast.For(target, loop.items, body, otherwise), loop.at or loop.items)]
@@ -280,8 +274,7 @@ class Renderer:
         """Notes variables that are read at this point."""
         for part in names:
             name = part if isinstance(part, str) else getattr(part, "id", None)
-            known = name in self._private or name in (self._bound or ())
-            if name in self._function.locals and not known:
+            if name in self._function.locals and name not in (self._bound or ()):
                 self.loads[name] = None
 
     def _note(self, bound: Iterable[str], deleted: Iterable[str]) -> None:
@@ -324,30 +317,18 @@ class _Leaving(ast.NodeTransformer):
     visit_ClassDef = visit_FunctionDef
 
 
-def mentioned(statements: Iterable[Statement]) -> Iterator[str]:
-    """The made names in statements, once for each statement that mentions them."""
-    for statement in statements:
-        blocks = inner_blocks(statement)
-        alone = statement
-        if blocks:
-            alone = copy.copy(statement)
-            for attribute in {"then", "otherwise", "before", "body"} & set(dir(alone)):
-                setattr(alone, attribute, [])
-        yield from filter(_made, {**reads(alone), **writes(alone)})
-        for block in blocks:
-            yield from mentioned(block)
+def alone(statement: Statement) -> Statement:
+    """A statement without those inside it."""
+    if not inner_blocks(statement):
+        return statement
+    bare = copy.copy(statement)
+    for attribute in {"then", "otherwise", "before", "body"} & set(dir(bare)):
+        setattr(bare, attribute, [])
+    return bare
 
 
 def _made(name: str) -> bool:
     return name.startswith("%")
-
-
-def _counts(function: Function) -> Counter[str]:
-    """How many statements of a function mention each made name."""
-    known: Counter[str] | None = function.codes.get("mentions")
-    if known is None:
-        known = function.codes["mentions"] = Counter(mentioned(function.body))
-    return known
 
 
 def _deleted_by(statement: Step | Unit) -> set[str]:

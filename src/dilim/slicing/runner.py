@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dilim.ir.types import Type, type_of
 from dilim.slicing.host import Action
 from dilim.slicing.runs import Bailed, Run
 from dilim.slicing.tracebacks import users_view
+from dilim.slicing.values import UNBOUND
+from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from dilim.slicing.region import Region
@@ -26,12 +30,11 @@ class Runner:
 
         self.region = region
         self.host = Run(region.frames, region.after is not None)
-        handlers = _handlers(region.source, self.host, region.constants)
+        handlers = _handlers(region, self.host)
         if region.narrator is not None:
             handlers = region.narrator.wrapped(handlers)
         self.session = Session(program_, handlers)
         self.inputs = [np.zeros(x.shape, x.dtype.numpy) for x in region.graph.inputs]
-        self.written = [cell.is_written for cell in region.cells]
 
     def run(
         self, found: tuple[Any, Any, Any], values: tuple[Any, ...], frame: dict[str, Any]
@@ -84,7 +87,7 @@ class Runner:
 
     def _count_all(self, memory: tuple[Any, ...]) -> None:
         """Count a write into all that may have been written when the run was given up."""
-        for holder, is_written in zip(memory, self.written, strict=True):
+        for holder, is_written in zip(memory, self.region.gated.written, strict=True):
             if is_written:
                 holder._storage.version += 1
 
@@ -126,23 +129,62 @@ def _same(a: Any, b: Any) -> bool:
     return a is b or a is None or (a.__class__ in (int, float) and a == b)
 
 
-def _handlers(source: Any, host: Run, constants: dict[str, Any]) -> dict[str, Callable[..., Any]]:
+def _handlers(region: Region, host: Run) -> dict[str, Callable[..., Any]]:
+    code, kinds = region.source
     space: dict[str, Any] = {}
-    exec(source, space)
-    made: dict[str, Callable[..., Any]] = space["build"](host, **constants)
+    exec(code, space)
+    makers = [_maker(kind, region.is_native) for kind in kinds]
+    made: dict[str, Callable[..., Any]] = space["build"](host, makers, **region.constants)
     return made
 
 
-def module_of(actions: list[Action], constants: Iterable[str]) -> Any:
-    """The code of all actions."""
-    names = ", ".join(["R", *constants])
-    lines = [f"def build({names}):", "  F, O, M = R.frames, R.objects, R.made"]
+def _maker(kind: Type, is_native: bool) -> Callable[[np.ndarray], Tensor]:
+    """A function from an array of this type to a new tensor with its numbers."""
+    if not is_native:
+        return lambda array: Tensor._from_array(array.copy())
+    from dilim.tensors.fast_calls import tensor_maker  # llvmlite takes time to import
+
+    return tensor_maker(kind.shape, kind.dtype)
+
+
+_MADE: Final = re.compile(r"R\.tensor\(([0-9]+), v\[([0-9]+)\]\)")
+_BOUND: Final = re.compile(r"( *)R\.bind\((F\[[0-9]+\]), ('[^']+'), (.*)\)")
+
+
+def module_of(
+    actions: Sequence[Action], constants: Mapping[str, Any], is_checked: bool
+) -> tuple[Any, list[Type]]:
+    """The code of all actions, and the types of the tensors that it makes.
+
+    Args:
+        actions: the actions.
+        constants: the objects that they refer to, by name.
+        is_checked: whether it is looked at who writes into these tensors.
+    """
+    kinds: dict[Type, int] = {}
+    unbound = [name for name, value in constants.items() if value is UNBOUND]
+    body: list[str] = []
     for action in actions:
-        lines.append(f"  def {action.channel}(v):")
-        body = [*action.prelude, *action.lines] or ["pass"]
-        if any("S[" in line for line in body):
-            lines.append("    S = R.slots")
-        lines += [f"    {line}" for line in body]
+        lines = []
+        for line in [*action.prelude, *action.lines] or ["pass"]:
+            made, bound = _MADE.fullmatch(line), _BOUND.fullmatch(line)
+            if made is not None:
+                number, position = made.groups()
+                kind = type_of(action.sent[int(position)])
+                maker = kinds.setdefault(kind, len(kinds))
+                lines.append(f"O[{number}] = t{maker}(v[{position}])")
+                lines += [f"R.versions[{number}] = 0"] if is_checked else []
+            elif bound is not None and not any(name in line for name in unbound):
+                indent, frame, name, value = bound.groups()
+                lines.append(f"{indent}{frame}[{name}] = {value}")
+            elif is_checked or not line.startswith("R.versions["):
+                lines.append(line)
+        body.append(f"  def {action.channel}(v):")
+        body += ["    S = R.slots"] if any("S[" in line for line in lines) else []
+        body += [f"    {line}" for line in lines or ["pass"]]
+    makers = "".join(f"t{k}, " for k in range(len(kinds)))
+    head = [f"def build({', '.join(['R', 'makers', *constants])}):"]
+    head += [f"  {makers}= makers"] if makers else []
     table = ", ".join(f"{action.channel!r}: {action.channel}" for action in actions)
-    lines.append(f"  return {{{table}}}")
-    return compile("\n".join(lines), HOST_FILE, "exec")
+    head += ["  F, O, M = R.frames, R.objects, R.made", *body, f"  return {{{table}}}"]
+    return compile("\n".join(head), HOST_FILE, "exec"), list(kinds)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from dilim.slicing.liveness import Liveness, liveness_of
+from dilim.slicing.loop_bodies import exits
 from dilim.slicing.program import For, Function, Step, While
 from dilim.slicing.region import LEFT, Region
 from dilim.slicing.runs import kind_of
@@ -48,7 +49,8 @@ class LoopWatcher(Observer):
 
     def watches(self, loop: While | For) -> bool:
         """See `Observer.watches`."""
-        return True
+        # what leads into the loop around it is no part of a loop that stands for itself
+        return exits(loop.otherwise) <= {"return"}
 
     def after_step(self, step: Step, value: Any) -> None:
         """See `Observer.after_step`."""

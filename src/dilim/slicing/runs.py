@@ -48,6 +48,10 @@ def kind_of(value: Any) -> Any:
     return kind.__name__ if kind in (list, dict, str) else None
 
 
+def _unknown(has_tape: bool) -> bool:
+    raise RuntimeError("a check in a region that has none")
+
+
 def _rest(code: Any, function: Any, path: Any, frame: dict[str, Any], is_loop: bool) -> Any:
     """Run the rest of one function, or of a loop: then how it was left."""
     left = Walker(code, function).rest(path, frame)
@@ -65,6 +69,8 @@ class Run:
         slots: what was found at entry.
         memories: path of memory -> tensor.
         made: lists and dicts that the region made, by identity while slicing.
+        valid: whether all is as the program believes; the argument: whether a tape is at hand, for
+            which the memory that it uses must not have been written.
         ended: how many of the calls around the rest that runs as plain Python are over.
     """
 
@@ -84,6 +90,7 @@ class Run:
         self.versions: dict[int, int] = {}
         self.expected: dict[str, int] = {}
         self.grads: list[tuple[Tensor, Any]] = []
+        self.valid: Callable[[bool], bool] = _unknown
         self.result: Any = None
         self.error: BaseException | None = None
         self.code = 0
@@ -92,6 +99,7 @@ class Run:
     def reset(self) -> None:
         """Forget what belongs to the last run."""
         self.result = None
+        self.left = []
         self.ended = 0
         self.slots = ()
         self.objects.clear()
@@ -103,12 +111,11 @@ class Run:
         self.versions.clear()
         self.expected = {}
         self.memories = {}
+        self.grads = []
+        self.valid = _unknown
+        self.frames[0] = {}  # the old one is the caller's
         for frame in self.frames[1:]:
             frame.clear()
-
-    valid: Callable[[bool], bool]
-    """Whether all is as the program believes; the argument: whether a tape is at hand, for which
-    the memory that it uses must not have been written."""
 
     def written(self) -> list[str]:
         """Paths of memory that somebody else has written."""
@@ -221,6 +228,7 @@ class Run:
         try:
             frame[target] = next(frame[iterator])
         except StopIteration:
+            del frame[iterator]
             return False
         return True
 
@@ -282,6 +290,11 @@ class Run:
         made = self.views[number] = view_of(base, steps)
         return made
 
+    def part(self, number: int, base: Tensor, index: Any) -> Tensor:
+        """A view of a tensor at an index."""
+        made = self.views[number] = part_of(base, index)
+        return made
+
     def moment(self, number: int) -> int:
         """The moment at which this runs; the first of each number is kept."""
         made = now()
@@ -336,6 +349,12 @@ def view_of(base: Tensor, steps: Sequence[Step]) -> Tensor:
         if not steps:
             x = x.detach()
     return x
+
+
+def part_of(base: Tensor, index: Any) -> Tensor:
+    """A view of a tensor at an index."""
+    with no_grad():
+        return base[index]
 
 
 def memory_of(holder: Any) -> Tensor:

@@ -31,6 +31,7 @@ class Showing(Interpreter):
     def action(self, letter: str) -> Action:
         """A new action of the host."""
         action = Action(f"{letter}{len(self.actions)}", self.callers())
+        action.prelude += self.keeping.release()
         self.actions.append(action)
         return action
 

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dilim.ir.types import type_of
-from dilim.slicing import numbers
 from dilim.slicing.host import Held, Objects
 from dilim.slicing.numbers import Number
 from dilim.slicing.tapes import on_one_path
@@ -39,12 +37,14 @@ class Side:
         return self.state.dead
 
 
-def drop(sides: Sequence[Side], wanted: Sequence[frozenset[str]]) -> None:
-    """Forget names that nobody reads any more."""
+def drop(sides: Sequence[Side], wanted: Sequence[frozenset[str]], start: State) -> None:
+    """Forget what became of names that nobody reads any more."""
     for side in sides:
-        for env, names in zip(side.state.envs, wanted, strict=True):
+        for env, names, before in zip(side.state.envs, wanted, start.envs, strict=True):
             for name in [x for x in env if x not in names and not x.startswith(_INNER)]:
                 del env[name]
+                if name in before:  # a branch around this one may have it on its other side
+                    env[name] = before[name]
 
 
 def release_again(trace: SlicerTrace, sides: Sequence[Side]) -> None:
@@ -90,15 +90,6 @@ def renewed(old: Number, tensor: Tensor) -> Number:
     made = Number(tensor, old.kind, old.bound)
     made.base, made.drift = old.base, old.drift
     return made
-
-
-def is_alike(a: Any, b: Any) -> bool:
-    """Whether two values are of one type, so that one column of a node can be either."""
-    if isinstance(a, Tensor) and isinstance(b, Tensor):
-        return type_of(a) == type_of(b) and a.requires_grad == b.requires_grad
-    return (
-        numbers.is_number(a) and numbers.is_number(b) and numbers.kind_of(a) is numbers.kind_of(b)
-    )
 
 
 def same_constant(a: Any, b: Any) -> bool:

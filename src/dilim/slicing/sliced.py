@@ -6,7 +6,6 @@ import functools
 import time
 import types
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dilim.errors import UnsupportedError
@@ -25,6 +24,7 @@ from dilim.slicing.region import Region, has_loop
 from dilim.slicing.running_loops import LoopWatcher
 from dilim.slicing.slicer import TOO_LONG
 from dilim.slicing.source import function_of
+from dilim.slicing.statistics import Statistics
 from dilim.slicing.walker import Walker
 from dilim.tensors.tape import mode
 
@@ -38,35 +38,6 @@ TRIAL: Final = 0.03
 """Seconds of plain running after which it is seen whether the code is in the cache on disk."""
 ESTIMATE: Final = 0.25
 """Seconds that compiling is expected to take."""
-
-
-@dataclass(slots=True)
-class Statistics:
-    """What happened to a compiled function so far.
-
-    Attributes:
-        calls: how often it was called.
-        native_calls: how often its two programs ran.
-        variants: how many programs were made.
-        compile_seconds: what slicing and compiling took.
-        fallbacks: (reason, file, line) of what could not be sliced.
-        sends: values that went to the host.
-        receives: values that came from the host.
-        sent_bytes: their size.
-        tensor_operations_native: operations of the last program's graph.
-        tensor_operations_host: tensor operations that it leaves to the host.
-    """
-
-    calls: int = 0
-    native_calls: int = 0
-    variants: int = 0
-    compile_seconds: float = 0.0
-    fallbacks: list[tuple[str, str, int]] = field(default_factory=list)
-    sends: int = 0
-    receives: int = 0
-    sent_bytes: int = 0
-    tensor_operations_native: int = 0
-    tensor_operations_host: int = 0
 
 
 class Sliced:
@@ -226,9 +197,39 @@ class Sliced:
                 programs.remove(region)
                 (self._doubted if trial.wants_plain else self._variants).append(region)
                 break
-        if all(program.trial is None or program.trial.is_over for program in self.programs):
-            redirect(self._front, self._call)
+        self._redirect()
         return result
+
+    def _redirect(self) -> None:
+        """Choose what a call does from now on."""
+        call = self._call
+        if any(x.trial is not None and not x.trial.is_over for x in self.programs):
+            call = self._timed
+        elif self._variants and self._variants[0].direct is not None:
+            call = self._quick(self._variants[0], self._variants[0].direct)
+        redirect(self._front, call)
+
+    def _quick(self, region: Region, direct: Callable[..., Any]) -> Callable[..., Any]:
+        """A call that begins with a program without host code."""
+        statistics = self._statistics
+
+        def call(values: tuple[Any, ...]) -> Any:
+            if mode.watched:
+                return self._call(values)
+            try:
+                result = direct(*values)
+            except BaseException:
+                statistics.calls += 1
+                statistics.native_calls += 1
+                raise
+            if result is MISS:
+                return self._call(values)
+            statistics.calls += 1
+            statistics.native_calls += 1
+            region.direct_runs += 1
+            return result
+
+        return call
 
     def _compile_loop(
         self, code: Function, frame: dict[str, Any], after: frozenset[str], seconds: float
@@ -296,6 +297,7 @@ class Sliced:
         region = self._sliced(self._code, frame, None, self._seconds)
         if region is not None:
             self._variants.append(region)
+            self._redirect()
             self._statistics.variants = len(known) + 1
             if len(known) + 1 == MANY:
                 self._advice.often([*known, region], MOST_VARIANTS)
@@ -361,7 +363,6 @@ class Sliced:
         is_free = self._after > 0.0 and not self._strict and region.after is None
         if is_free and not has_loop(region.graph):
             region.trial = Trial()
-            redirect(self._front, self._timed)
 
     def _note(self, refusal: Unsliceable) -> None:
         code = getattr(self._function, "__code__", None)

@@ -18,6 +18,7 @@ from dilim.ir.graph import Site
 from dilim.slicing import (
     attributes,
     branches,
+    choices,
     loops,
     operations,
     program,
@@ -168,6 +169,18 @@ class Slicer(Naming):
             return
         if mark.has_grown():
             self.notes.graph(self.scope.code, step.line)
+        self._end_names(step)
+
+    def _end_names(self, step: program.Step) -> None:
+        """Note what the host has of names that a step on this side ends or binds anew."""
+        number = self.scope.number
+        for name in step.writes:
+            if self.env.get(name, UNBOUND).__class__ is not Host:
+                self.keeping.end(number, name)
+        live = self.scope.live.after.get(step, step.reads)
+        for name in step.reads:
+            if name[0] == "%" and name not in live:
+                self.keeping.end(number, name)
 
     def _choose(self, statement: program.Branch) -> None:
         test = self.condition(statement.test)
@@ -246,6 +259,17 @@ class Slicer(Naming):
             return attributes.of_instance(self, owner, key[1])()
         except OnHost as refusal:
             raise Unsliceable(refusal.reason) from None
+
+    def condition(self, atom: ast.expr) -> bool | Number:
+        """The truth of a value: known now, or a bool of the graph."""
+        value, place = self.value_or_host(atom)
+        try:
+            if value.__class__ is not Host:
+                return choices.truth(self, value)
+        except OnHost:
+            self.hand_over(self.scope, place.id, value)
+            self.env[place.id] = Host()
+        return self.receive_truth(place.id)
 
     def branch(
         self,

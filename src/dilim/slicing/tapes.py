@@ -12,17 +12,20 @@ before the first moment that comes after them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
-from dilim.autodiff.walk import reachable
+from dilim.autodiff.walk import Part, reachable
 from dilim.ops.opdef import OpDef
 from dilim.slicing.entry import Entry
-from dilim.slicing.errors import Unsliceable
+from dilim.slicing.errors import Restart, Unsliceable
 from dilim.slicing.host import END, LEAVE, Action, Held
+from dilim.slicing.program import Statement
 from dilim.slicing.tracing import SlicerTrace
 from dilim.tensors.tape import SPACING, Node, now
 from dilim.tensors.tensor import Tensor
+
+THROUGH: Final = "a gradient that goes through a loop or branch of the graph is handed out"
 
 
 def numbers_of(known: Held | None) -> tuple[int, ...]:
@@ -66,6 +69,13 @@ class Tapes:
         self._count_writes = count_writes
         self._moments: list[tuple[int, Any]] = []
         self._given: dict[int, Node] = {}
+        self._loops: dict[int, tuple[Any, Statement]] = {}
+
+    def note_loop(self, results: Sequence[Tensor], statement: Statement) -> None:
+        """Take note of a loop that was built: a gradient through it makes it be laid out flat."""
+        for x in results:
+            for whole in x._node.edges if x._node is not None else ():
+                self._loops[id(whole.op)] = whole.op, statement
 
     def moment(self) -> str:
         """Code that gives the moment at which it runs."""
@@ -76,8 +86,9 @@ class Tapes:
         """Have the host record the operations that lead to a tensor.
 
         Raises:
-            Unsliceable: it was computed by a loop or branch of the graph, or something that its
-                derivative needs was written over.
+            Restart: it was computed by a loop that can be laid out flat.
+            Unsliceable: it was computed by another loop or a branch of the graph, or something
+                that its derivative needs was written over.
         """
         held = self._held()
         missing = []
@@ -133,9 +144,9 @@ class Tapes:
             if node.inputs is None:
                 continue
             if not isinstance(node.op, OpDef):
-                raise Unsliceable(
-                    "a gradient that goes through a loop or branch of the graph is handed out"
-                )
+                whole = node.edges[0] if isinstance(node.op, Part) else node
+                loop = self._loops.get(id(whole.op))
+                raise Unsliceable(THROUGH) if loop is None else Restart(("flat", loop[1]))
             for y, edge, version in zip(node.inputs, node.edges, node.versions, strict=True):
                 if not isinstance(y, Tensor):
                     continue

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from dilim.ir.graph import Value
@@ -23,10 +25,12 @@ class SlicerTrace(Trace):
     """A graph whose branches and loops may write memory that was made outside of them.
 
     Attributes:
-        followed: memory that is a view at a position of the program.
+        frozen: memory that the host may have, so that it would have to see a write.
+        blind: what a loop carries that may be a view of other memory, of which nothing is known.
+        followed: memory that stands for other memory, from which its contents are taken.
+        parts: memory that stands for a view at a position of the program -> a `parts.Part`.
         uncounted: memory of variables that was written since the host last heard of it.
         work: how many operations on tensors that are no numbers were noted.
-        frozen: memory that stands for other memory, so that a write would be lost.
         outer_writes: per open region, memory from outside that it wrote, as it was before.
         grads_at_entry: id of a gradient that was there at entry -> how it is found.
         released: recorded operations that were used up, with what they held.
@@ -43,12 +47,21 @@ class SlicerTrace(Trace):
         self.use_grad: Callable[[Tensor], None] = lambda leaf: None
         self.work = 0
         self.frozen: set[Cell] = set()
-        self.followed: dict[Cell, list[Any]] = {}
+        self.blind: set[Cell] = set()
+        self.followed: dict[Cell, _Followed] = {}
+        self.parts: dict[Cell, Any] = {}
         self.uncounted: set[Cell] = set()
         self.released: list[tuple[Node, Any, Any]] = []
         self.turns: list[int] = []
         self.started = now()
         self._heads: dict[int, Tensor] = {}
+        self._is_sure = False
+
+    def forget(self) -> None:
+        """Let go of all values and all memory."""
+        for cell in self._cells.values():
+            cell.array = cell.storage = None
+        vars(self).clear()
 
     # --- the tape -------------------------------------------------------------------------
 
@@ -82,14 +95,16 @@ class SlicerTrace(Trace):
         return device is self
 
     def made_inside(self, x: Tensor) -> bool:
-        """Whether a tensor of the region was made in the branch or loop that is being built."""
-        return not self.is_outer(self.handle(x).cell)
+        """Whether a tensor was made in the branch or loop that is being built."""
+        return not self.is_outer(self.handle(x).cell) if self.owns(x) else not self.holds(x)
 
     def is_outer(self, cell: Cell) -> bool:
         """Whether memory was there before the branch or loop that is being built."""
         if cell.variable is not None:
             return True
-        frame = next((w[cell][1] for w in self.outer_writes if cell in w), cell.frame)
+        followed = self.followed.get(cell)
+        frame = cell.frame if followed is None else followed.frame
+        frame = next((w[cell][1] for w in self.outer_writes if cell in w), frame)
         return any(frame is each for each in self.frames[:-1])
 
     def before_pull(self, node: Node) -> None:
@@ -139,34 +154,58 @@ class SlicerTrace(Trace):
     def emit(self, op: str, values: Sequence[Value], params: dict[str, Any]) -> Value:
         """See `Trace.emit`."""
         definition = OPERATIONS[op]
-        if definition.failure and definition.can_fail(definition.infer(*values, **params)[1]):
-            self.before_failure(lambda: is_fine(self, op, values, params))
+        if definition.failure and not self._is_sure:
+            if definition.can_fail(definition.infer(*values, **params)[1]):
+                self.before_failure(lambda: is_fine(self, op, values, params))
         value = super().emit(op, values, params)
         self.work += bool(value.shape)
         return value
 
-    def follow(self, cell: Cell, x: Tensor, take: Callable[[], Tensor]) -> None:
-        """Memory that is what `take` gives, whenever it is looked at.
+    @contextmanager
+    def without_failure(self) -> Iterator[None]:
+        """A context in which positions are known to lie inside."""
+        before, self._is_sure = self._is_sure, True
+        try:
+            yield
+        finally:
+            self._is_sure = before
+
+    def follow(
+        self,
+        x: Tensor,
+        sources: Sequence[Tensor],
+        take: Callable[[], Tensor],
+        put: Callable[[Tensor], None],
+    ) -> None:
+        """Let a tensor be a part of others, or one of them, whatever becomes of their memory.
 
         Args:
-            cell: the memory.
-            x: the tensor that it is taken from.
-            take: takes it.
+            x: the tensor; it has what `take` gives.
+            sources: tensors that it depends on.
+            take: gives its contents.
+            put: replaces them.
         """
-        source = self.handle(x).cell
-        self.followed[cell] = [source, super().contents(source), take]
+        cells = tuple(self.handle(source).cell for source in sources)
+        seen = tuple(map(self.contents, cells))
+        self.followed[x._data.cell] = _Followed(self.top, cells, seen, take, put)
 
     def contents(self, cell: Cell) -> Value:
         """See `Trace.contents`."""
-        followed = self.followed.get(cell)
+        followed = self.followed.pop(cell, None)
         if followed is not None:
-            source = self.contents(followed[0])
-            if source is not followed[1] or not cell.frame.is_active:
-                del self.followed[cell]
-                fresh: Any = followed[2]()
+            seen = tuple(map(self.contents, followed.sources))
+            if seen != followed.seen or not cell.frame.is_active:
+                fresh: Any = followed.take()
                 cell.value, cell.frame = self.value(fresh._data), self.top
-                self.followed[cell] = [followed[0], source, followed[2]]
+                followed = dataclasses.replace(followed, seen=seen)
+            self.followed[cell] = followed
         return super().contents(cell)
+
+    def is_known(self, cell: Cell) -> bool:
+        """Whether memory was made, or began to stand for other memory, where the graph is built."""
+        followed = self.followed.get(cell)
+        frame = cell.frame if followed is None else followed.frame
+        return frame.is_active
 
     def assign(self, cell: Cell, value: Value) -> None:
         """Replace the contents of memory that belongs to the run."""
@@ -179,8 +218,14 @@ class SlicerTrace(Trace):
     def write(self, target: Handle, source: Handle) -> None:
         """See `Tracer.write`."""
         cell = target.cell
+        if cell in self.blind:
+            raise Unsliceable("a view that a loop carries is written")
+        if cell in self.followed:
+            put = self.followed[cell].put
+            put(self.symbol(self._whole(target, self.value(source))))
+            return
         if cell in self.frozen:
-            raise OnHost("a write into memory that may be that of another tensor")
+            raise OnHost("a write into memory that the host may have")
         if cell.variable is not None or cell.frame is self.top or not self.outer_writes:
             super().write(target, source)
             if cell.variable is not None:
@@ -204,6 +249,17 @@ class SlicerTrace(Trace):
         if path is not None and id(x._storage) not in self._cells:
             path(x)
         return super().handle(x)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Followed:
+    """Where the contents of memory come from; see `SlicerTrace.follow`."""
+
+    frame: Frame
+    sources: tuple[Cell, ...]
+    seen: tuple[Value, ...]
+    take: Callable[[], Tensor]
+    put: Callable[[Tensor], None]
 
 
 class _Torn:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dilim.errors import GradientError
+from dilim.ir.types import Type
 from dilim.slicing import bundles, numbers, surprises
 from dilim.slicing.carried import GO, STALE, Again, Carried, Peel, Place
 from dilim.slicing.errors import Restart, Unsliceable
 from dilim.slicing.interpreter import RESULT
+from dilim.slicing.keeping import Held
 from dilim.slicing.loop_bodies import exits, only_changed_in_place
 from dilim.slicing.numbers import Number
 from dilim.slicing.tracing import use_up
-from dilim.slicing.values import UNBOUND, Host
+from dilim.slicing.values import UNBOUND, Choice, Host
 from dilim.tensors.loops import add_loop
 from dilim.tensors.tape import no_grad, now
 from dilim.tensors.tensor import Tensor
@@ -31,12 +33,14 @@ class Turns(Carried):
         begin: binds the target at the beginning of a turn, from the index.
         test: evaluated at the end of a turn: leaves in ``%go`` whether there is another.
         origins: decisions to begin again with where the loop cannot be one of the graph.
+        kept: what the host's frames hold at the end of a turn.
     """
 
     _: KW_ONLY
     begin: Callable[[Tensor], None]
     test: Callable[[], None] | None = None
     origins: list[Any] = field(default_factory=list)
+    kept: Held = field(default_factory=dict)
 
     def run(self, limit: Any, sure: bool) -> None:
         """Build the node; the state becomes that after the loop."""
@@ -56,14 +60,15 @@ class Turns(Carried):
             value = env.get(name, UNBOUND)
             if isinstance(value, Tensor) and name in in_place:
                 continue  # it stays the same object
-            if numbers.is_number(value) or isinstance(value, Tensor) or bundles.is_bundle(value):
+            if bundles.is_carriable(value) or bundles.is_optional(value):
                 self.places["name", (depth, name)] = None
-        self._check_start()
-        slicer.flush()
-        start = slicer.save()
         for _ in range(12):
+            self._check_start()
+            slicer.let_go()
+            start = slicer.save()
             try:
                 self._attempt(limit, start, sure)
+                slicer.keeping.held |= self.kept
                 return
             except Again:
                 slicer.restore(start)
@@ -78,18 +83,13 @@ class Turns(Carried):
 
     def _check_start(self) -> None:
         """An int that a loop counts on from must leave room."""
-        slicer = self.slicer
-        for kind, key in self.places:
-            value = slicer.env.get(key[1]) if kind == "name" else None
-            if value.__class__ is not Number or value.bound <= numbers.LARGE:
-                continue
-            number: Any = value
-            if number.kind is not int:
-                continue
-            with no_grad():
-                fits = (number.tensor < numbers.LARGE) & (number.tensor > -numbers.LARGE)
-            surprises.unless(slicer, fits, "an int of more than 61 bits", again=True)
-            slicer.env[key[1]] = Number(number.tensor, int)
+        for place in self.places:
+            value = self.start_of(place)
+            large = [x for x in _ints(value) if x.bound > numbers.LARGE]
+            for x in large:
+                surprises.unless(self.slicer, _is_small(x), "an int of more than 61 bits", True)
+            if large:
+                self.put(place, _with_room(value))
 
     def _exit_flags(self) -> list[str]:
         kinds = exits(self.statement.body)
@@ -110,6 +110,12 @@ class Turns(Carried):
         firsts = [self.start_of(place) for place in places]
         flat: list[Tensor] = []
         shapes = [bundles.flatten(value, flat, trace) for value in firsts]
+        self.objects.starts = {
+            place: value
+            for place, value in zip(places, firsts, strict=True)
+            if place[0] != "cell" and place not in self.first and place not in self.starts
+        }
+        flat += self.objects.columns()
         after: dict[Place, Any] = {}
         trace.outer_writes.append({})
         kept_held = dict(slicer.objects.held)
@@ -127,6 +133,7 @@ class Turns(Carried):
             before = trace.outer_writes.pop()
             for cell, (value, owner) in before.items():
                 cell.value, cell.frame = value, owner
+        slicer.tapes.note_loop(results, self.statement)
         slicer.restore(start)
         slicer.handed.clear()
         slicer.received.clear()
@@ -138,32 +145,39 @@ class Turns(Carried):
             for key, known in kept_held.items()
         }
         given = iter(results)
-        made: dict[Place, Any] = {}
-        for place, shape in zip(places, shapes, strict=True):
-            value = bundles.unflatten(shape, given)
-            if shape is int and self._exit_flags():
+        values = {
+            place: bundles.unflatten(shape, given)
+            for place, shape in zip(places, shapes, strict=True)
+        }
+        for place, value in values.items():
+            if value.__class__ is Number and self._exit_flags():
                 value.bound = (1 << 63) - 1  # it may have been left before it was looked at
-            if isinstance(value, Tensor) and place[0] != "cell":
-                if place in self.used_up:
-                    use_up(value)
-                other = made.get(self.alias.get(place))  # type: ignore[arg-type]
-                if (
-                    not sure
-                    and place not in self.first
-                    and place[1] != (len(slicer.scopes) - 1, RESULT)
-                ):
-                    first = self.start_of(place)
-                    slicer.join_objects(value, self.turned(limit), other, first)
-                elif other is not None:
-                    value = other
-            made[place] = value
-            number = self.given.get(place)
-            if number is not None and not value._requires_grad:
-                slicer.objects.hold(value, number)
-            elif place in self.given:
-                trace.frozen.add(value._data.cell)
+            if isinstance(value, Tensor) and place in self.used_up:
+                use_up(value)
             self.put(place, value, after=True, sure=sure, limit=limit)
+        self._let_be(values, given, None if sure else self.turned(limit))
+        self.be_blind(values)
+        for place, number in self.given.items():
+            self._let_be_given(place, values[place], number)
         self.after_loop(after, places)
+
+    def _let_be(
+        self, values: dict[Place, Any], given: Iterator[Tensor], later: Number | None
+    ) -> None:
+        """Let tensors be the objects that they are."""
+        held = {place: value for place, value in values.items() if place[0] != "cell"}
+        self.objects.let_be(held, given, later)
+
+    def _let_be_given(self, place: Place, x: Tensor, number: int | None) -> None:
+        """Let a tensor that a turn before has made be the object that the host has of it."""
+        objects = self.slicer.objects
+        if number is not None and not x._requires_grad:
+            objects.hold(x, number)
+            return
+        cell = self.slicer.one_of.own(x)._data.cell
+        self.slicer.trace.frozen.add(cell)
+        if place[0] == "name":
+            objects.unsure[cell] = "before", (self.statement, place[1][1])
 
     def _condition(self, places: list[Place], shapes: list[Any]) -> Callable[..., Tensor] | None:
         """Whether there is another turn, from the carried flags."""
@@ -209,15 +223,17 @@ class Turns(Carried):
         given = iter(args)
         heads = {}
         for place, shape in zip(places, shapes, strict=True):
-            head = heads[place] = bundles.unflatten(shape, given, True)
-            if isinstance(head, Tensor) and place[0] != "cell" and place not in self.first:
-                with no_grad():
-                    later = Number(index > 0, bool)
-                other = heads.get(self.alias.get(place))  # type: ignore[arg-type]
-                slicer.join_objects(head, later, other, self.start_of(place))
-                if place in self.moved:
-                    slicer.objects.hold(head)
+            heads[place] = bundles.unflatten(shape, given, True)
             self.put(place, heads[place])
+        with no_grad():
+            later = Number(index > 0, bool)
+        self._let_be(heads, given, later)
+        self.be_blind(heads)
+        for place in self.moved:
+            slicer.objects.hold(heads[place])
+        for place, number in self.given.items():
+            if number is None:
+                self._let_be_given(place, heads[place], None)
         for name, kind in self.hosted.items():
             slicer.env[name] = Host(kind)
         slicer.seen.update(dict.fromkeys(self.shown, STALE))
@@ -231,12 +247,15 @@ class Turns(Carried):
         slicer.env[skip] = False
         self._check_growth(places, shapes)
         self._test_again()
-        slicer.flush()
+        slicer.let_go()
+        self.kept = dict(slicer.keeping.held)
         self.check(at_head, places)
         self.find_given(heads)
+        self.find_views(heads)
         out: list[Tensor] = []
         for place, shape in zip(places, shapes, strict=True):
             self.collect(place, shape, out)
+        out += self.objects.ends()
         after.update({("name", k): v for k, v in self._own_env().items()})
         return out
 
@@ -245,14 +264,13 @@ class Turns(Carried):
         slicer = self.slicer
         small: Any = None
         for place, shape in zip(places, shapes, strict=True):
-            value = self.now(place)
-            if shape is not int or value.__class__ is not Number:
+            if shape is bool or shape is float or isinstance(shape, Type):
                 continue
-            if value.bound < numbers.LARGE or value.base is not None:
-                continue
-            with no_grad():
-                fits = (value.tensor < numbers.LARGE) & (value.tensor > -numbers.LARGE)
-                small = fits if small is None else small & fits
+            for number in _ints(self.now(place)):
+                if number.bound >= numbers.LARGE and number.base is None:
+                    fits = _is_small(number)
+                    with no_grad():
+                        small = fits if small is None else small & fits
         leaving = slicer.leaving()
         if leaving is True or small is None:
             return
@@ -277,3 +295,30 @@ class Turns(Carried):
         else:
             slicer.env[GO] = False
             slicer.branch(leaving, lambda: None, self.test, self.statement)
+
+
+def _ints(value: Any) -> Iterator[Number]:
+    """The ints of the program that a value is, or has inside."""
+    if value.__class__ is Number:
+        if value.kind is int:
+            yield value
+    elif value.__class__ is tuple:
+        for x in value:
+            yield from _ints(x)
+    elif value.__class__ is Choice:
+        yield from _ints(value.yes)
+
+
+def _with_room(value: Any) -> Any:
+    """A value whose ints are known to leave room for others to be added."""
+    if value.__class__ is tuple:
+        return tuple(map(_with_room, value))
+    if value.__class__ is Choice:
+        return Choice(value.flag, _with_room(value.yes), value.no)
+    return Number(value.tensor, int) if any(_ints(value)) else value
+
+
+def _is_small(x: Number) -> Tensor:
+    """Whether an int leaves room for others to be added."""
+    with no_grad():
+        return (x.tensor < numbers.LARGE) & (x.tensor > -numbers.LARGE)

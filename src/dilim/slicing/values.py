@@ -22,15 +22,23 @@ class Host:
     Attributes:
         kind: its type as far as an eager run has shown it: int, float, bool, the `Type` of a
             tensor, or an `Array`; None where it is not known.
+        is_sure: whether the name has it for sure, not only if the host has come to bind it.
         is_plain: whether it is a number, a text or an array for sure, so that no code of the
             user's runs when it is looked at.
         is_list: whether it is a list for sure, or the method of one that appends.
     """
 
-    __slots__ = ("is_list", "is_plain", "kind")
+    __slots__ = ("is_list", "is_plain", "is_sure", "kind")
 
-    def __init__(self, kind: Any = None, is_plain: bool = False, is_list: bool = False) -> None:
+    def __init__(
+        self,
+        kind: Any = None,
+        is_sure: bool = True,
+        is_plain: bool = False,
+        is_list: bool = False,
+    ) -> None:
         self.kind = kind
+        self.is_sure = is_sure
         self.is_plain = is_plain
         self.is_list = is_list
 
@@ -96,6 +104,18 @@ UNBOUND: Final = _Unbound()
 """Stands for the value of a name that has none."""
 
 
+ITERATORS: Final = frozenset(
+    {
+        enumerate,
+        zip,
+        reversed,
+        type(reversed([])),
+        type(iter([])),
+        type(iter(())),
+        type(iter(range(0))),
+    }
+)
+"""Types of iterators that builtins make while slicing."""
 _METHODS: Final = (MethodType, BuiltinMethodType, MethodWrapperType)
 
 
@@ -111,17 +131,26 @@ def is_among(function: Any, functions: Iterable[Any]) -> bool:
     return any(function is x for x in functions)
 
 
-def holds_host(value: Any, depth: int = 0) -> bool:
+def holds_host(value: Any) -> bool:
     """Whether a value is, or has inside, something that is not known while slicing."""
+    return _holds(value, (Host, Conflict, Choice))
+
+
+def holds_hidden(value: Any) -> bool:
+    """Whether a value is, or has inside, something that the host has and the graph has not."""
+    return _holds(value, (Host, Conflict))
+
+
+def _holds(value: Any, kinds: tuple[type, ...], depth: int = 0) -> bool:
     kind = value.__class__
-    if kind is Host or kind is Conflict or kind is Choice:
+    if kind in kinds:
         return True
     if depth > 4:
         return False
     if kind is tuple or kind is list:
-        return any(holds_host(x, depth + 1) for x in value)
+        return any(_holds(x, kinds, depth + 1) for x in value)
     if kind is dict:
-        return any(holds_host(x, depth + 1) for x in value.values())
+        return any(_holds(x, kinds, depth + 1) for x in value.values())
     return False
 
 
@@ -137,20 +166,6 @@ def holds_number(value: Any, depth: int = 0) -> bool:
     if depth < 5 and kind is dict:
         return any(holds_number(x, depth + 1) for x in value.values())
     return False
-
-
-def is_optional(value: Any, absent: Any) -> bool:
-    """Whether a value is one that may be absent: None, or `UNBOUND`."""
-    return value is absent or (value.__class__ is Choice and value.no is absent)
-
-
-def present(value: Any, absent: Any) -> tuple[Any, Any]:
-    """Whether a value that may be absent is there, and what it is then."""
-    if value is absent:
-        return False, absent
-    if value.__class__ is Choice and value.no is absent:
-        return value.flag, value.yes
-    return True, value
 
 
 def may_be_unbound(value: Any) -> bool:

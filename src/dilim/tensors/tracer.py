@@ -251,14 +251,8 @@ class Trace(Tracer):
         Raises:
             GraphError: memory from outside a branch or loop is written inside, and is no variable.
         """
-        value = self.value(source)
-        handle = target
-        while handle.base is not None:
-            base = handle.base
-            whole = partial(self.value, base)
-            value = written_back(self.emit, handle.step, whole, base.shape, value)
-            handle = base
-        cell = handle.cell
+        value = self._whole(target, self.value(source))
+        cell = target.cell
         cell.is_written = True
         if cell.variable is not None:
             self.top.write(cell, value, user_site())
@@ -266,6 +260,16 @@ class Trace(Tracer):
             cell.value = value
         else:
             raise GraphError(_WRITTEN_INSIDE)
+
+    def _whole(self, target: Handle, value: Value) -> Value:
+        """What memory holds after a value is written where a handle on it is."""
+        handle = target
+        while handle.base is not None:
+            base = handle.base
+            whole = partial(self.value, base)
+            value = written_back(self.emit, handle.step, whole, base.shape, value)
+            handle = base
+        return value
 
     # --- nodes ----------------------------------------------------------------------------
 

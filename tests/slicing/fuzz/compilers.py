@@ -16,6 +16,11 @@ def sliced(backend, after, f):
     return dilim.compile(f, backend=backend, compile_after=after)
 
 
+def checked(f):
+    """`dilim.compile` with ``check=True``, which itself compares each call with the plain one."""
+    return dilim.compile(f, backend="reference", check=True)
+
+
 def walked(f):
     """The function run step by step from its normal form, on the host."""
     from dilim.slicing.errors import Unsliceable
@@ -52,5 +57,6 @@ COMPILERS = {
     "llvm": functools.partial(sliced, "llvm", 0),
     "reference-late": functools.partial(sliced, "reference", LATE),
     "llvm-late": functools.partial(sliced, "llvm", LATE),
+    "checked": checked,
     "crashing": crashing,
 }

@@ -54,11 +54,13 @@ class Holder:
         type: the class, exactly; its attributes below are in ``__slots__``.
         attribute: the one with the array.
         required: attributes that must be these very objects.
+        excluded: an attribute that must be none of these objects.
     """
 
     type: type
     attribute: str
     required: Mapping[str, object] = field(default_factory=dict)
+    excluded: tuple[str, Sequence[object]] | None = None
 
     def offset(self, attribute: str) -> int:
         """Where an attribute lies in an instance, in bytes."""
@@ -237,7 +239,10 @@ class Caller:
         words |= {f"maker{j}": id(m) for j, m in zip(outputs, makers, strict=True)}
         for j, maker in zip(outputs, makers, strict=True):
             _check_maker(maker(), signature.results[j], holder)
-        self._words = np.array([words[word] for word in signature.words], np.uint64).view(Table)
+        values = [words[word] for word in signature.words]
+        if holder is not None and holder.excluded is not None:
+            values += map(id, holder.excluded[1])
+        self._words = np.array(values, np.uint64).view(Table)
         kept = (library, slow, split, tuple(makers), holder, tuple(keep))
         address, flags = library.address(code.name), _FASTCALL_KEYWORDS
         self.function = new_builtin(self._words, address, flags, name, documentation, kept)
@@ -266,6 +271,10 @@ def _holder_words(signature: Signature, holder: Holder | None) -> dict[str, int]
     for k, (attribute, value) in enumerate(holder.required.items()):
         words[f"required_offset{k}"] = holder.offset(attribute)
         words[f"required_value{k}"] = id(value)
+    assert signature.excludes == (holder.excluded is not None)
+    if holder.excluded is not None:
+        attribute, objects = holder.excluded
+        words |= {"excluded_offset": holder.offset(attribute), "excluded_count": len(objects)}
     return words
 
 

@@ -15,6 +15,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import CellType
 from typing import Any, Final
 
 import numpy as np
@@ -185,6 +186,7 @@ class Watch:
         self._make = make
         self._dicts: list[tuple[int, int]] = []
         self._others: list[tuple[int, int]] = []
+        self._places: list[int] = []
         self._kept: list[object] = []
 
     def slot(self, owner: Any, attribute: str) -> None:
@@ -192,6 +194,11 @@ class Watch:
         kind: Any = owner.__class__
         self._others.append(self._pair(owner, slot_offset(kind, attribute)))
         self._kept.append(getattr(owner, attribute))
+
+    def cell(self, cell: CellType) -> None:
+        """Look at what a closure cell holds."""
+        self._others.append(self._pair(cell, known.CELL_CONTENTS))
+        self._kept.append(cell.cell_contents)
 
     def items(self, items: list[Any]) -> None:
         """Look at the items of a list."""
@@ -205,9 +212,20 @@ class Watch:
         """Look whether a dict is changed in any way."""
         self._dicts.append(self._pair(table, known.DICT_VERSION))
 
+    def whole(self, owner: Any) -> None:
+        """Look at all of an object without parts elsewhere, and at the number of references to it.
+
+        It is compared with what it is at `begin`, and it has to be kept alive by somebody else.
+        """
+        self._places += range(id(owner), id(owner) + type(owner).__basicsize__, 8)
+        if isinstance(owner, np.ndarray):
+            sizes = _word(id(owner) + known.SIZES)  # and strides
+            self._places += range(sizes, sizes + 16 * owner.ndim, 8)
+
     def begin(self) -> None:
         """Make the builtins."""
         library, name = _watch_library(self._make)
+        self._others += [(place, _word(place)) for place in self._places]
         pairs = self._dicts + self._others
         words = [common_words()[word] for word in known.FUNCTIONS]
         words += [len(self._dicts), len(pairs), *(word for pair in pairs for word in pair)]
@@ -223,13 +241,30 @@ class Watch:
         """The address of a word of an object, and what it is."""
         self._kept.append(owner)
         address = id(owner) + offset
-        return address, ctypes.c_uint64.from_address(address).value
+        return address, _word(address)
+
+
+def _word(address: int) -> int:
+    return ctypes.c_uint64.from_address(address).value
 
 
 @functools.cache
 def can_watch() -> bool:
     """Whether this Python lays out lists and dicts as a `Watch` expects it."""
-    return fast_calls() and _lists_are_as_expected() and _dicts_are_as_expected()
+    return (
+        fast_calls()
+        and _lists_are_as_expected()
+        and _dicts_are_as_expected()
+        and _cells_are_as_expected()
+    )
+
+
+def _cells_are_as_expected() -> bool:
+    content = object()
+    cell = CellType(content)
+    return sys.getsizeof(cell) >= known.CELL_CONTENTS + 8 and (
+        _word(id(cell) + known.CELL_CONTENTS) == id(content)
+    )
 
 
 def _lists_are_as_expected() -> bool:

@@ -21,10 +21,11 @@ FLAGS: Final = HEADER + 48
 C_CONTIGUOUS: Final = 0x1
 ALIGNED: Final = 0x100
 WRITEABLE: Final = 0x400
-# PyListObject and PyDictObject, of which the version is there until CPython 3.13 (PEP 509).
+# PyCellObject, PyListObject and PyDictObject; dicts have a version until CPython 3.13 (PEP 509).
 LIST_SIZE: Final = HEADER
 LIST_ITEMS: Final = HEADER + 8
 DICT_VERSION: Final = HEADER + 8
+CELL_CONTENTS: Final = HEADER
 
 FUNCTIONS: Final = (
     *("Py_IncRef", "Py_DecRef", "PyObject_Vectorcall", "PyObject_CallNoArgs"),
@@ -86,6 +87,7 @@ class Signature:
         release_gil: whether other Python threads may run meanwhile; costs 30 ns.
         requirements: number of attributes of a holder that are compared.
         bare: whether arguments may be arrays without a holder.
+        excludes: whether an attribute of a holder must be none of some objects.
     """
 
     arguments: tuple[Array | Number, ...]
@@ -96,6 +98,7 @@ class Signature:
     release_gil: bool = False
     requirements: int = 0
     bare: bool = True
+    excludes: bool = False
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -105,6 +108,8 @@ class Signature:
         names += [f"maker{j}" for j, r in enumerate(self.results) if isinstance(r, Array)]
         for k in range(self.requirements):
             names += [f"required_offset{k}", f"required_value{k}"]
+        if self.excludes:  # their addresses follow
+            names += ["excluded_offset", "excluded_count"]
         return tuple(names)
 
 

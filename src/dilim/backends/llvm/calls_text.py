@@ -44,6 +44,26 @@ done:
 """
 
 
+_AMONG: Final = """
+define internal i1 @NAME_among(ptr %words, i64 %count, i64 %value) #0 {
+entry:
+  br label %head
+head:
+  %number = phi i64 [ 0, %entry ], [ %after, %next ]
+  %left = icmp ult i64 %number, %count
+  br i1 %left, label %next, label %done
+next:
+  %after = add nuw nsw i64 %number, 1
+  %place = getelementptr i64, ptr %words, i64 %number
+  %word = load i64, ptr %place
+  %same = icmp eq i64 %word, %value
+  br i1 %same, label %done, label %head
+done:
+  ret i1 %left
+}
+"""
+
+
 def write_caller(signature: Signature) -> CallerCode:
     """The code of the builtin for a signature; it depends on nothing else."""
     pool = _POOL.replace("LINK", str(signature.link_offset))
@@ -109,7 +129,8 @@ class _CallerWriter(Writer):
         self._run()
         self._finish()
         self._write_exits()
-        return "\n".join([head, *self.lines, "}", "", ATTRIBUTES, ""])
+        among = _AMONG if signature.excludes else ""
+        return "\n".join([head, *self.lines, "}", among, ATTRIBUTES, ""])
 
     # --- before the run -------------------------------------------------------------------
 
@@ -163,6 +184,12 @@ class _CallerWriter(Writer):
         for k in range(self._signature.requirements):
             value = self.load("ptr", given, self.word(f"required_offset{k}", "i64"))
             self.need_equal("ptr", value, self.word(f"required_value{k}"), "back")
+        if self._signature.excludes:
+            value = self.load("i64", given, self.word("excluded_offset", "i64"))
+            first = self.at("%table", 8 * len(self._signature.words))
+            count = self.word("excluded_count", "i64")
+            among = self.let(f"call i1 @NAME_among(ptr {first}, i64 {count}, i64 {value})")
+            self.need(self.let(f"xor i1 {among}, true"), "back")
         inner = self.load("ptr", given, self.word("holder_offset", "i64"))
         self.need(self.let(f"icmp ne ptr {inner}, null"), "back")
         kind = self.load("ptr", inner, known.TYPE)

@@ -1,0 +1,101 @@
+"""What can be told of a `Choice` without knowing which of its values it is, and where it is known.
+
+``if best is None or loss < best:`` asks first which it is. On the sides of the branch that follows,
+the names that depend on the same flag are what they are there.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dilim.slicing import contents, numbers
+from dilim.slicing.errors import OnHost, Unsliceable
+from dilim.slicing.numbers import Number
+from dilim.slicing.operators import PLAIN
+from dilim.slicing.values import UNBOUND, Choice
+from dilim.tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    from dilim.slicing.slicer import Slicer
+
+
+def told(choice: Choice, tell: Callable[[Any], bool | Number]) -> bool | Number:
+    """A bool that is told of each of the values, for the one that it is.
+
+    Args:
+        choice: of which both values are bound.
+        tell: what is told.
+
+    Raises:
+        OnHost: a value may be unbound, so that the host has to raise.
+    """
+    if choice.yes is UNBOUND or choice.no is UNBOUND:
+        raise OnHost("a name that may be unbound")
+    yes, no = (told(x, tell) if x.__class__ is Choice else tell(x) for x in (choice.yes, choice.no))
+    if yes is True and no is False:
+        return choice.flag
+    found = numbers.chosen(choice.flag, yes, no)
+    if yes is False and no is True:
+        found.opposite_of = choice.flag
+    return found  # type: ignore[no-any-return]
+
+
+def truth(slicer: Slicer, value: Any) -> bool | Number:
+    """The truth of a value that is not the host's.
+
+    Raises:
+        OnHost: the host has to look.
+        Unsliceable: looking might run code of the user's, or raise.
+    """
+    kind = value.__class__
+    if kind is Choice:
+        return told(value, lambda x: truth(slicer, x))
+    if kind is Number:
+        return numbers.truth(value)
+    if isinstance(value, Tensor):
+        if value.size != 1:
+            raise Unsliceable("the truth of a tensor of several elements")
+        return numbers.from_tensor(value, bool)
+    if kind in (list, dict) and id(value) not in slicer.fresh:
+        contents.counted(slicer, value)
+        return bool(value)
+    if kind in PLAIN or kind in (list, dict):
+        return bool(value)
+    if not hasattr(kind, "__bool__") and not hasattr(kind, "__len__"):
+        return True
+    raise Unsliceable(f"the truth of an object of {kind.__name__}")
+
+
+def is_none(choice: Choice, function: Any) -> bool | Number:
+    """``choice is None`` or ``choice is not None``."""
+    return told(choice, lambda x: (x is None) is (function is operator.is_))
+
+
+def decided(slicer: Slicer, test: Number, side: bool) -> Callable[[], None]:
+    """Let names stand for what they are on a side of a branch.
+
+    Args:
+        slicer: who interprets; it is at the beginning of that side.
+        test: of the branch.
+        side: its value there.
+
+    Returns:
+        What to call at the end of the side.
+    """
+    flag = test if test.opposite_of is None else test.opposite_of
+    is_yes = side if test.opposite_of is None else not side
+    changed = []
+    for scope in slicer.scopes:
+        for name, value in scope.env.items():
+            if value.__class__ is Choice and value.flag is flag:
+                scope.env[name] = value.yes if is_yes else value.no
+                changed.append((scope.env, name, scope.env[name], value))
+
+    def undo() -> None:
+        for env, name, known, choice in changed:
+            if env.get(name, UNBOUND) is known:
+                env[name] = choice
+
+    return undo

@@ -1,0 +1,178 @@
+"""What may be looked into while slicing: things that are the same in every run, or are guarded.
+
+While a region is sliced, real objects stand for those of later calls. What is computed from them
+then is part of the program, so it may depend on nothing but
+
+- constants, and what has come in through `Entry`, with guards;
+- tuples, and the lists and dicts that the region itself makes;
+- lists and dicts from outside that the host does not change; their items come in by path.
+
+All else is the host's: sets, deques, NumPy arrays, subclasses of list, objects of the user's
+classes, whose code must not run while slicing. Whatever is carried out while slicing gets its
+arguments from here.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING, Any, Final
+
+from dilim.slicing.attributes import is_dilims, is_module, is_traced
+from dilim.slicing.errors import OnHost, Unsliceable
+from dilim.slicing.numbers import Number
+from dilim.slicing.operators import is_constant, needs_value
+from dilim.slicing.values import Range, holds_host
+from dilim.tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    from dilim.slicing.slicer import Slicer
+
+MOST: Final = 1000
+"""Most items of a list or dict from outside that may be looked into."""
+_DEEPEST: Final = 6
+"""How deep containers may be nested in each other."""
+
+
+def opened(slicer: Slicer, value: Any) -> Any:
+    """What a tuple, list or dict holds: itself, or what its items from outside stand for.
+
+    Raises:
+        OnHost: only the host can look into it.
+    """
+    kind = type(value)
+    if kind is tuple or id(value) in slicer.fresh:
+        return value
+    if kind is not list and kind is not dict:
+        raise OnHost(f"an object of {kind.__name__} is looked into")
+    if len(value) > MOST:
+        raise OnHost(f"a {kind.__name__} of more than {MOST} items is looked into")
+    path = counted(slicer, value)
+    if kind is list:
+        return [_outside(slicer, value, k) for k in range(len(value))]
+    keys = list(value)
+    if not all(map(is_constant, keys)):
+        raise OnHost("a dict whose keys are no constants")
+    slicer.entry.guard(f"list({path}) == {slicer.entry.constant(keys)}")
+    kinds = list(map(type, keys))
+    slicer.entry.guard(f"list(map(type, {path})) == {slicer.entry.constant(kinds)}")
+    return {key: _outside(slicer, value, key) for key in keys}
+
+
+def counted(slicer: Slicer, container: Any) -> str:
+    """The path of a list or dict from outside, whose length is guarded.
+
+    Raises:
+        OnHost: the host changes it.
+    """
+    slicer.look_into(container)
+    path = slicer.entry.path(container)
+    slicer.entry.guard(f"len({path}) == {len(container)}")
+    return path
+
+
+def place(slicer: Slicer, container: Any, key: Any) -> str:
+    """The path of an item of a list or dict from outside."""
+    shown = repr(key) if type(key) in (int, str, bool) else slicer.entry.constant(key)
+    return f"{slicer.entry.path(container)}[{shown}]"
+
+
+def _outside(slicer: Slicer, container: Any, key: Any) -> Any:
+    try:
+        return slicer.outside(container[key], place(slicer, container, key))
+    except Unsliceable as refusal:
+        raise OnHost(refusal.reason) from None
+
+
+def argument(slicer: Slicer, value: Any, *, is_data: bool = False, depth: int = 0) -> Any:
+    """What stands for an argument of dilim's own code, which looks at all of it.
+
+    Args:
+        slicer: who interprets.
+        value: the argument.
+        is_data: whether numbers in it become those of a tensor. Then a list from outside is the
+            host's, so that other numbers need no other program.
+        depth: how many containers it is in.
+
+    Raises:
+        OnHost: only the host can look at it.
+        Restart: a number in it has to be a constant.
+    """
+    kind = type(value)
+    if kind is Number:
+        raise OnHost("numbers for a tensor") if is_data and depth else needs_value(value)
+    if kind is Range or holds_host(value) or depth > _DEEPEST:
+        raise OnHost("a value that is not known is given to a tensor operation")
+    if isinstance(value, Tensor) or is_constant(value):
+        return value
+    if kind in (tuple, list, dict):
+        if is_data and kind is not tuple and id(value) not in slicer.fresh:
+            raise OnHost("numbers from outside are given to a tensor")
+        return _arguments(slicer, value, is_data, depth)
+    if is_dilims(kind) or is_module(kind) or kind is type or is_traced(value):
+        check_parts(value)
+        slicer.know_leaves(value)
+        slicer.rely_on(value)
+        return value
+    if isinstance(value, types.FunctionType | types.MethodType):
+        raise OnHost("a function of the user is given to a tensor operation")
+    raise OnHost(f"an object of {kind.__name__} is given to a tensor operation")
+
+
+def _arguments(slicer: Slicer, container: Any, is_data: bool, depth: int) -> Any:
+    items = opened(slicer, container)
+    if type(items) is dict:
+        pairs = {
+            argument(slicer, key, depth=depth + 1): argument(
+                slicer, x, is_data=is_data, depth=depth + 1
+            )
+            for key, x in items.items()
+        }
+        return items if all(pairs[key] is x for key, x in items.items()) else pairs
+    found = [argument(slicer, x, is_data=is_data, depth=depth + 1) for x in items]
+    if all(x is y for x, y in zip(found, items, strict=True)):
+        return items
+    return found if type(items) is list else tuple(found)
+
+
+def check_parts(owner: Any) -> None:
+    """Refuse modules whose parts are the user's code, which must not run while slicing."""
+    modules = getattr(owner, "modules", None)
+    if not callable(modules) or isinstance(owner, Tensor | type):
+        return
+    for module in modules():
+        inner = module[1] if isinstance(module, tuple) else module
+        if not is_dilims(type(inner)):
+            raise OnHost("a module with parts that are the user's own")
+
+
+def index(slicer: Slicer, value: Any) -> Any:
+    """An index into a tensor.
+
+    Raises:
+        OnHost: only the host can look at it.
+    """
+    kind = type(value)
+    if kind is Number or isinstance(value, Tensor) or is_constant(value):
+        return value
+    if kind is tuple:
+        for x in value:
+            index(slicer, x)
+        return value
+    if kind is slice:
+        for x in (value.start, value.stop, value.step):
+            index(slicer, x)
+        return value
+    if id(value) in slicer.fresh and kind is list:
+        return argument(slicer, value, is_data=True)
+    raise OnHost(f"an object of {kind.__name__} as an index")
+
+
+def operand(value: Any) -> Any:
+    """What stands beside a tensor in an operation.
+
+    Raises:
+        OnHost: only the host can look at it.
+    """
+    if isinstance(value, Tensor) or type(value) is Number or is_constant(value):
+        return value
+    raise OnHost(f"an object of {type(value).__name__} and a tensor")

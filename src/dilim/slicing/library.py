@@ -1,0 +1,114 @@
+"""Calls of dilim's own code, which is written to be traced."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from dilim.ir.types import Type
+from dilim.slicing import contents
+from dilim.slicing.errors import OnHost
+from dilim.slicing.values import Array, Host, holds_host, is_among, owner_of
+from dilim.tensors.creation import asarray, from_dlpack, from_numpy, tensor
+from dilim.tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    from dilim.slicing.slicer import Slicer
+
+_TAKE_DATA: Final = (Tensor, tensor, asarray, from_numpy, from_dlpack)
+"""Functions of dilim that make tensors of numbers."""
+_COPIES: Final = (Tensor, tensor)
+"""Those that copy the numbers of an array."""
+
+
+def prepare(
+    slicer: Slicer, function: Any, node: ast.Call, args: list[Any], keywords: dict[str, Any]
+) -> Callable[[], Any]:
+    """How to carry out a call of dilim's own code.
+
+    Raises:
+        OnHost: the host has to.
+    """
+    names: list[Any] = [getattr(x, "id", None) for x in node.args]
+    names += [getattr(x.value, "id", None) for x in node.keywords]
+    given = [*args, *keywords.values()]
+    for x, name in zip(given, names, strict=False):
+        if x.__class__ is Host and (name is None or len(given) != len(names)):
+            raise OnHost("a host value is given to a tensor operation")
+        if x.__class__ is not Host and holds_host(x):
+            raise OnHost("a host value is given to a tensor operation")
+        if x.__class__ is Host and not isinstance(x.kind, Type):
+            if isinstance(x.kind, Array) and len(given) == 1 and is_among(function, _COPIES):
+                return lambda: _copied(slicer, name, x.kind)
+            raise OnHost("a host value is given to a tensor operation")
+
+    def compute() -> Any:
+        received: list[Tensor] = []
+
+        def taken(x: Any, name: Any) -> Any:
+            if x.__class__ is not Host:
+                return x
+            received.append(slicer.receive(name, x.kind))
+            return received[-1]
+
+        positional = [taken(x, n) for x, n in zip(args, names, strict=False)]
+        positional += args[len(positional) :]
+        pairs = zip(keywords.items(), names[len(args) :], strict=False)
+        named = {k: taken(x, n) for (k, x), n in pairs}
+        result = _called(slicer, function, positional, named)
+        if received and _is_view(result, {x._data.cell for x in received}):
+            raise OnHost("a view of a tensor of the host")
+        return result
+
+    return compute
+
+
+def _copied(slicer: Slicer, name: str, kind: Array) -> Tensor:
+    """A new tensor with the numbers of an array of the host."""
+    given = slicer.receive(name, kind)
+    return slicer.trace.symbol(slicer.trace.value(given._data))
+
+
+def _is_view(result: Any, cells: set[Any]) -> bool:
+    """Whether a result is, or holds, a tensor over some memory."""
+    if result.__class__ in (tuple, list):
+        return any(_is_view(x, cells) for x in result)
+    return isinstance(result, Tensor) and getattr(result._data, "cell", None) in cells
+
+
+def _called(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
+    is_data = is_among(function, _TAKE_DATA)
+    args = [contents.argument(slicer, x, is_data=is_data) for x in args]
+    keywords = {k: contents.argument(slicer, x, is_data=is_data) for k, x in keywords.items()}
+    owner = owner_of(function)
+    if owner is None:
+        owner = function
+    clears = getattr(function, "__name__", "") == "zero_grad"
+    if not clears:
+        contents.check_parts(owner)
+    slicer.know_leaves(owner)
+    slicer.rely_on(owner)
+    for x in (*args, *keywords.values()):
+        slicer.know_leaves(x)
+    if clears:
+        leaves = owner.parameters() if callable(owner.parameters) else owner.parameters
+        for leaf in leaves:
+            slicer.clear_grad(leaf)
+    elif _looks_at_gradients(owner):
+        for x in (owner, *args):
+            for leaf in _leaves_of(x):
+                slicer.use_grad(leaf)
+    result = function(*args, **keywords)
+    return slicer.in_graph(result)
+
+
+def _looks_at_gradients(owner: Any) -> bool:
+    module = getattr(owner, "__module__", None) or type(owner).__module__
+    return str(module).startswith("dilim.optim")
+
+
+def _leaves_of(x: Any) -> list[Tensor]:
+    found = getattr(x, "parameters", None) if not isinstance(x, list | tuple) else x
+    items = found() if callable(found) else found
+    return [leaf for leaf in items or () if isinstance(leaf, Tensor)]

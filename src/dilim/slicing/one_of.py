@@ -1,0 +1,116 @@
+"""Tensors of the graph that are one of several objects; which, is known when the program runs.
+
+After a branch, or at the head of a turn of a loop, a name may stand for a tensor that was there
+before, or for one that was made since. What happens to the memory of one happens to the other, and
+the host gets the right one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dilim.slicing import numbers
+from dilim.slicing.numbers import Number
+from dilim.slicing.parts import refuse_gradients
+from dilim.slicing.tracing import SlicerTrace
+from dilim.tensors.elementwise import where
+from dilim.tensors.tape import no_grad
+from dilim.tensors.tensor import Tensor
+
+Others = Sequence[tuple[Number, Tensor]]
+
+
+class OneOf:
+    """Knows of which objects a tensor may be one.
+
+    Args:
+        trace: the graph.
+
+    Attributes:
+        owners: what stands for the object of its own that such a tensor may be -> the tensor.
+    """
+
+    def __init__(self, trace: SlicerTrace) -> None:
+        self._trace = trace
+        self._others: dict[int, Others] = {}
+        self._none: dict[int, Number] = {}
+        self._own: dict[int, Tensor] = {}
+        self._kept: list[Tensor] = []
+        self.owners: dict[int, Tensor] = {}
+
+    def __contains__(self, x: Any) -> bool:
+        return id(x) in self._others
+
+    def others(self, x: Tensor) -> Others:
+        """The objects that a tensor may be beside one of its own, each with the flag for it."""
+        return self._others.get(id(x), ())
+
+    def own(self, x: Tensor) -> Tensor:
+        """What stands for a tensor's own object: itself where it is no other."""
+        return self._own.get(id(x), x)
+
+    def alternatives(self, x: Tensor) -> list[tuple[Any, Tensor]]:
+        """The objects of which a tensor is one, each with True or the flag for it."""
+        if x not in self:
+            return [(True, x)]
+        return [*self.others(x), (self._none[id(x)], self.own(x))]
+
+    def let_be(self, x: Tensor, others: Others) -> None:
+        """Let a tensor be one of several objects from here on.
+
+        Args:
+            x: the tensor; it is an object of its own where no flag holds.
+            others: the others, each with the flag that says that it is that one; of these flags
+                no two hold at once.
+        """
+        known = self._flat(others)
+        if not known:
+            return
+        is_other = known[0][0]
+        for flag, _ in known[1:]:
+            is_other = numbers.either(is_other, flag)
+        self._none[id(x)] = numbers.opposite(is_other)
+        own = self._own[id(x)] = self._trace.symbol(self._trace.value(self._trace.handle(x)))
+        self._others[id(x)] = known
+        self.owners[id(own)] = x
+        self._kept += [x, own]
+
+        def take() -> Tensor:
+            with no_grad():
+                found = own
+                for flag, other in known:
+                    found = where(flag.tensor, other, found)
+                return found
+
+        def put(new: Tensor) -> None:
+            refuse_gradients(own, new, *(other for _, other in known))
+            for flag, other in known:  # one after the other: they may be views of one tensor
+                other[...] = where(flag.tensor, new, other)
+            own[...] = where(is_other.tensor, own, new)
+
+        self._trace.follow(x, [own, *(other for _, other in known)], take, put)
+
+    def _flat(self, others: Others) -> Others:
+        """The same objects, each once, and none of which is itself one of several."""
+        found: dict[int, tuple[Number, Tensor]] = {}
+        for flag, other in others:
+            for each, known in self.alternatives(other):
+                holds = flag if each is True else numbers.both(flag, each)
+                if id(known) in found:
+                    holds = numbers.either(found[id(known)][0], holds)
+                found[id(known)] = holds, known
+        return list(found.values())
+
+    def is_same(self, a: Any, b: Any) -> bool | Number:
+        """Whether two objects are one."""
+        if a not in self and b not in self:
+            return a is b
+        same: Any = False
+        for flag, x in self.alternatives(a):
+            for other_flag, y in self.alternatives(b):
+                if x is y:
+                    flags = [each for each in (flag, other_flag) if each is not True]
+                    holds = flags[0] if len(flags) == 1 else numbers.both(*flags)
+                    same = holds if same is False else numbers.either(same, holds)
+        return same  # type: ignore[no-any-return]

@@ -1,0 +1,131 @@
+"""Tensors that stand for views of others at positions of the program.
+
+``x[i]`` with a number of the program is a view of x, but a graph has views at known positions
+only. So it is a tensor whose contents are taken from x anew whenever x has changed, and a write
+into it is a write into x.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dilim.slicing.errors import OnHost
+from dilim.slicing.numbers import Number
+from dilim.slicing.operators import needs_value
+from dilim.slicing.program import Step
+from dilim.slicing.tracing import SlicerTrace
+from dilim.tensors.cells import Handle
+from dilim.tensors.layouts import Step as Layout
+from dilim.tensors.tape import mode
+from dilim.tensors.tensor import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A view at a position of the program.
+
+    Attributes:
+        owner: the tensor that it is a view of.
+        index: where, a tuple.
+        maker: the step that made it.
+    """
+
+    owner: Tensor
+    index: tuple[Any, ...]
+    maker: Step
+
+
+def of_index(index: Any) -> tuple[Any, ...]:
+    """An index as a tuple."""
+    return index if index.__class__ is tuple else (index,)
+
+
+def position(index: Any) -> tuple[Any, bool]:
+    """An index with tensors in place of numbers of the program, and whether there are any."""
+    if index.__class__ is Number:
+        if index.kind is not int:
+            raise OnHost("an index that is no int")
+        return index.tensor, True
+    if index.__class__ is tuple:
+        pairs = [position(x) for x in index]
+        return tuple(x for x, _ in pairs), any(flag for _, flag in pairs)
+    if index.__class__ is slice:
+        for x in (index.start, index.stop, index.step):
+            if x.__class__ is Number:
+                raise needs_value(x)
+    return index, False
+
+
+def follow(trace: SlicerTrace, x: Tensor, part: Part) -> None:
+    """Let a tensor be a part of another from here on."""
+    place, _ = position(part.index)
+
+    def taken() -> Tensor:
+        with trace.without_failure():
+            return part.owner[place]
+
+    def put(new: Tensor) -> None:
+        refuse_gradients(part.owner, new)
+        with trace.without_failure():
+            part.owner[place] = new
+
+    trace.parts[x._data.cell] = part
+    trace.follow(x, [part.owner], taken, put)
+
+
+def take(trace: SlicerTrace, part: Part) -> Tensor:
+    """A tensor that is a part of another."""
+    with trace.without_failure():
+        result: Tensor = part.owner[position(part.index)[0]]
+    follow(trace, result, part)
+    return result
+
+
+def refuse_gradients(*tensors: Tensor) -> None:
+    """Leave a write to the host where it would be recorded."""
+    if mode.recording and any(x.requires_grad for x in tensors):
+        raise OnHost("a write, with gradients, into memory that may be that of another tensor")
+
+
+def part_of(trace: SlicerTrace, x: Any) -> Part | None:
+    """Of what a value is a view at a position of the program, as a whole."""
+    if not isinstance(x, Tensor) or not trace.owns(x) or x._data.base is not None:
+        return None
+    return trace.parts.get(x._data.cell)
+
+
+def is_at(trace: SlicerTrace, x: Tensor, owner: Tensor, index: Any) -> bool:
+    """Whether a tensor is the part of another at an index."""
+    part = part_of(trace, x)
+    if part is None or part.owner is not owner:
+        return False
+    given = of_index(index)
+    return len(given) == len(part.index) and all(
+        a is b for a, b in zip(given, part.index, strict=True)
+    )
+
+
+def have_one_form(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
+    """Whether indexes differ in their numbers of the program only."""
+    return len(a) == len(b) and all(
+        x.__class__ is y.__class__ and (x.__class__ is Number or x == y)
+        for x, y in zip(a, b, strict=True)
+    )
+
+
+def are_one_view(trace: SlicerTrace, a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors of the graph are views of the same elements."""
+    if not trace.owns(a) or not trace.owns(b):
+        return False
+    x, y = trace.handle(a), trace.handle(b)
+    return x.cell is y.cell and x.shape == y.shape and steps_of(x) == steps_of(y)
+
+
+def steps_of(handle: Handle) -> tuple[Layout, ...]:
+    """How a view is taken of the whole."""
+    steps: list[Layout] = []
+    while handle.base is not None:
+        steps.append(handle.step)
+        handle = handle.base
+    return tuple(reversed(steps))

@@ -1,0 +1,177 @@
+"""Small programs with lists, arrays and other objects from outside whose contents change."""
+
+from slicing.comparing import Call
+from slicing.small_programs import Small
+
+
+def _small(source, *calls, **expectations):
+    return Small(source, calls, None, None, **expectations)
+
+
+ARRAYS = ("[np.array([1.0, 2.0])]", "[np.array([3.0, 4.0])]", "[np.array([5.0, 6.0, 7.0])]") * 2
+LISTS = ("[[1.0, 2.0]]", "[[3.0, 4.0]]", "[[5.0, 6.0, 7.0]]", "[[8, 9]]", "[[8, 9]]")
+A = "A = np.ones(2)\n\n"
+X = "X = dilim.arange(6.0).reshape(2, 3)\n\n"
+
+DATA = {
+    "an array as a tensor": _small("def f(a): return dilim.asarray(a) * 2", *ARRAYS),
+    "an array as a tensor, from_numpy": _small("def f(a): return dilim.from_numpy(a) * 2", *ARRAYS),
+    "a list as a tensor": _small("def f(a): return dilim.tensor(a) * 2", *LISTS),
+    "a list as a tensor, asarray": _small("def f(a): return dilim.asarray(a) * 2", *LISTS),
+    "a list as a tensor, Tensor": _small("def f(a): return dilim.Tensor(a) * 2", *LISTS),
+    "a bytearray as a tensor": _small(
+        "B = bytearray(b'ab')\n\ndef f(): return dilim.asarray(B) + 1",
+        "[]",
+        Call("[]", before="B[0] = 3"),
+    ),
+    "a global array as a tensor": _small(
+        A + "def f(): return dilim.asarray(A) * 2",
+        "[]",
+        Call("[]", before="A += 5"),
+        Call("[]", before="A = np.zeros(3)"),
+    ),
+    "a buffer that grows": _small(
+        """
+class Buffer:
+    def __init__(self):
+        self.a = np.zeros(4)
+        self.n = 0
+
+    def push(self, v):
+        self.a[self.n % 4] = v
+        self.n += 1
+
+B = Buffer()
+
+def f(v):
+    B.push(v)
+    return dilim.asarray(B.a).mean(), B.n
+""",
+        *(f"[{v}.0]" for v in range(6)),
+    ),
+    "an array that is written first": _small(
+        "def f(a):\n    a[0] = 7\n    return dilim.asarray(a)", *ARRAYS
+    ),
+    "memory of an array": _small(
+        A + "def f(a):\n    z = dilim.asarray(a)\n    z += 1\n    return z", *("[A]",) * 3
+    ),
+    "a view of the memory of an array": _small(
+        A
+        + """
+def f(a):
+    y = dilim.reshape(dilim.asarray(a), (2, 1))
+    y += 1
+    return y
+""",
+        *("[A]",) * 3,
+    ),
+    "a tensor over an array, written later": _small(
+        A + "def f(a): return dilim.asarray(a)",
+        "[A]",
+        Call("[A]", after="result += 1"),
+        Call("[A]", after="result += 1"),
+    ),
+    "an array beside a tensor": _small(
+        "def f(x, a): return x + a",
+        "[dilim.ones(2), np.ones(2)]",
+        "[dilim.ones(2), np.zeros(2)]",
+        "[dilim.ones(2), np.float32(3.0)]",
+        "[dilim.ones(2), np.float32(4.0)]",
+        raises=(1, 2, 3, 4),
+    ),
+}
+
+INDEXES = {
+    "an index from outside": _small(
+        "def f(x, i): return x[i]",
+        "[dilim.arange(4), [0, 1]]",
+        "[dilim.arange(4), [2, 3]]",
+        "[dilim.arange(4), [1, 2, 3]]",
+        "[dilim.arange(4), np.array([0, 1])]",
+        "[dilim.arange(4), np.array([2, 1])]",
+        "[dilim.arange(4), np.array([True, False, True, False])]",
+        "[dilim.arange(4), np.array([True, False, False, False])]",
+    ),
+    "an index from outside that is changed": _small(
+        "I = [0, 1]\n\ndef f(x):\n    y = x[I]\n    I[0] += 1\n    return y, x[I]",
+        *("[dilim.arange(4)]",) * 3,
+    ),
+    "a write at an index from outside": _small(
+        "def f(x, i):\n    x[i] = 9\n    return x",
+        "[dilim.arange(4), [0, 1]]",
+        "[dilim.arange(4), [2, 3]]",
+        "[dilim.arange(4), np.array([0, 1])]",
+        "[dilim.arange(4), np.array([3, 1])]",
+    ),
+    "a part of a list from outside": _small(
+        "def f(a):\n    b = a[1:]\n    b.append(0.5)\n    return b, a",
+        *("[[1.0, 2.0]]", "[[1.0, 3.0]]", "[[1.0, 3.0, 4.0]]") * 2,
+    ),
+    "a part of a list that is made": _small(
+        "def f(x):\n    a = [x, x + 1, x + 2]\n    b = a[1:]\n    b.append(x)\n    return b, a",
+        *("[dilim.ones(2)]",) * 2,
+    ),
+}
+
+TENSORS = {
+    "lists of tensors": _small(
+        "def f(a): return dilim.stack(a), dilim.concat(a)",
+        "[[dilim.zeros(2)]]",
+        "[[dilim.ones(2)]]",
+        "[[dilim.ones(2), dilim.zeros(2)]]",
+    ),
+    "a list of tensors that changes": _small(
+        "L = [dilim.zeros(2)]\n\ndef f(): return dilim.stack(L)",
+        "[]",
+        Call("[]", before="L[0] = dilim.ones(2)"),
+        Call("[]", before="L.append(dilim.full(2, 3.0))"),
+        Call("[]", before="L[:] = [dilim.full(2, 4.0)]"),
+    ),
+    "a history": _small(
+        """
+class Net:
+    def __init__(self):
+        self.history = []
+
+    def step(self, h):
+        self.history.append(h)
+        return dilim.stack(self.history)
+
+N = Net()
+
+def f(h):
+    return N.step(h * 2)
+""",
+        "[dilim.zeros(2)]",
+        "[dilim.ones(2)]",
+        "[dilim.ones(2)]",
+    ),
+    "lists of tensors stay in the graph": Small(
+        "def f(a): return dilim.stack(a).sum(0)",
+        ("[[dilim.zeros(2), dilim.ones(2)]]",) * 3,
+    ),
+}
+
+_SIZES = {
+    "x.reshape(a)": ("[2, 3]", "[3, 2]", "[6]"),
+    "x.reshape(*a)": ("[2, 3]", "[3, 2]", "[6]"),
+    "dilim.zeros(a)": ("[2, 3]", "[3, 2]", "[6]"),
+    "dilim.permute_dims(x, a)": ("[0, 1]", "[1, 0]", "[0, 1]"),
+    "dilim.broadcast_to(x, a)": ("[4, 2, 3]", "[3, 2, 3]", "[1, 2, 3]"),
+    "dilim.tile(x, a)": ("[1, 2]", "[2, 1]", "[1]"),
+    "dilim.split(x, a, axis=1)": ("[1, 2]", "[2, 1]", "[3]"),
+    "dilim.linspace(*a)": ("[0.0, 1.0, 3]", "[0.0, 2.0, 3]", "[1.0, 2.0, 5]"),
+    "dilim.sum(x, axis=tuple(a))": ("[0]", "[1]", "[0, 1]"),
+    "dilim.pad(x, a)": ("[(0, 1), (1, 0)]", "[(1, 1), (1, 0)]", "[(0, 0), (0, 2)]"),
+    "dilim.one_hot(dilim.tensor(a), 4)": ("[1, 2]", "[2, 1]", "[3]"),
+    "dilim.take(x, dilim.asarray(a), axis=1)": ("[1, 2]", "[2, 1]", "np.array([0])"),
+    "dilim.where(dilim.asarray(a), x, 0)": ("np.eye(2, 3) > 0", "np.eye(2, 3) == 0"),
+}
+SIZES = {
+    f"another list, {expression}": _small(
+        f"{X}def f(x, a): return {expression}", *(f"[X, {a}]" for a in arguments)
+    )
+    for expression, arguments in _SIZES.items()
+}
+
+PROGRAMS = {**DATA, **INDEXES, **TENSORS, **SIZES}
