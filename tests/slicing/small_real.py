@@ -59,6 +59,182 @@ def f(x, n):
     ),
 }
 
+RECEIVED = {
+    "arrays of the host": Small(
+        """
+RNG = np.random.default_rng(3)
+X = dilim.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+
+def f(x):
+    rows = RNG.integers(0, 3, 2)
+    a, b = X[dilim.tensor(rows)], dilim.tensor(rows)
+    b += 1
+    noise = dilim.tensor(RNG.normal(size=2).astype(np.float32))
+    return a, b, noise * x, dilim.tensor(rows)
+""",
+        VECTOR,
+        None,
+        3,
+    ),
+    "an array that the host changes": Small(
+        """
+def f(x, n):
+    row = np.zeros(2, np.float32)
+    for i in range(n):
+        x = x + dilim.tensor(row)
+        row[i % 2] += 1
+        x = x * dilim.tensor(row)
+    return x
+""",
+        ("[dilim.ones(2), 3]", "[dilim.ones(2), 9]", "[dilim.ones(2), 9]"),
+        None,
+        18,
+    ),
+    "an array of another type": Small(
+        """
+def f(x, k):
+    row = np.ones(2 if k < 3 else 1, np.float32)
+    return x * dilim.tensor(row), dilim.tensor(row)
+""",
+        ("[dilim.ones(2), 1]", "[dilim.ones(2), 2]", "[dilim.ones(2), 3]", "[dilim.ones(2), 2]"),
+        None,
+        None,
+        may_leave=True,
+    ),
+    "a tensor of the host is looked at twice": Small(
+        """
+DATA = {"a": [dilim.tensor([1.0, 2.0]), dilim.tensor([3.0, 4.0])]}
+PLACES = iter([0, 1] * 20)
+
+def f(x):
+    t = DATA["a"][next(PLACES)]
+    y = x * t + t.shape[0]
+    z = dilim.exp(dilim.asarray(t))
+    same = dilim.asarray(t) is t
+    t += 1
+    return y, z, t, same
+""",
+        VECTOR,
+        None,
+        None,
+    ),
+}
+
+BLIND = {
+    "a draw that fails after a step": Small(
+        """
+RNG = np.random.default_rng(0)
+W = dilim.tensor([1.0, 2.0], requires_grad=True)
+
+class Box:
+    n = 0
+
+BOX = Box()
+BOX.n = 1
+
+def f(x, n, k):
+    for i in range(n):
+        W.grad = None
+        loss = (W * x).sum()
+        loss.backward()
+        BOX.n += 1
+        with dilim.no_grad():
+            W.add_(-0.1 * W.grad)
+        y = RNG.integers(0, k - i)
+        print(i)
+    return int(y)
+""",
+        tuple(f"[dilim.ones(2), {n}, {k}]" for n, k in ((2, 5), (3, 5), (5, 3), (4, 9), (4, 9))),
+        5,
+        0,
+        raises=(3,),
+    ),
+    "a print that fails after a step": Small(
+        """
+W = dilim.tensor([1.0, 2.0], requires_grad=True)
+
+def f(x, end):
+    W.grad = None
+    (W * x).sum().backward()
+    print("done", end=end)
+    W.grad = None
+    return x
+""",
+        ("[dilim.ones(2), ' ']", "[dilim.ones(2), 3]", "[dilim.ones(2), ' ']"),
+        0,
+        0,
+        raises=(2,),
+    ),
+    "an operation that fails after a step": Small(
+        """
+W = dilim.tensor([1.0, 2.0], requires_grad=True)
+X = dilim.tensor([[1.0, 2.0], [3.0, 4.0]])
+
+def f(n, rows):
+    for i in range(n):
+        a = (W * X[rows]).sum()
+        W.grad = None
+        a.backward()
+        rows = rows + 1
+    return a.item()
+""",
+        tuple(f"[{n}, dilim.tensor([0, -2])]" for n in (1, 2, 3, 2)),
+        0,
+        0,
+        raises=(3,),
+    ),
+    "an operation that fails before a step": Small(
+        """
+W = dilim.tensor([1.0, 2.0], requires_grad=True)
+X = dilim.tensor([[1.0, 2.0], [3.0, 4.0]])
+
+def f(n, rows):
+    for i in range(n):
+        a = (W * X[rows]).sum()
+        W.grad = None
+        a.backward()
+        rows = rows + 1
+""",
+        tuple(f"[{n}, dilim.tensor([{k}, -2])]" for n, k in ((1, 0), (2, 0), (3, 2), (0, 2))),
+        0,
+        0,
+        raises=(3,),
+    ),
+    "losses in a list": Small(
+        """
+W = dilim.tensor([1.0, 2.0], requires_grad=True)
+
+def f(x, n):
+    losses = []
+    for i in range(n):
+        W.grad = None
+        loss = (W * x).sum()
+        loss.backward()
+        losses.append((i, loss.item()))
+    print(losses)
+    return losses
+""",
+        ("[dilim.ones(2), 2]", "[dilim.ones(2), 4]", "[dilim.ones(2), 4]"),
+        5,
+        0,
+    ),
+    "gradients in a list": Small(
+        """
+W = dilim.tensor([1.0, 2.0], requires_grad=True)
+
+def f(x, n):
+    found = []
+    for i in range(n):
+        W.grad = None
+        (W * x).sum().backward()
+        found.append(W.grad)
+    return found
+""",
+        ("[dilim.ones(2), 2]", "[dilim.ones(2), 4]", "[dilim.ones(2), 4]"),
+        None,
+    ),
+}
+
 STATE = {
     "an attribute that the host sees on one path": Small(
         """
@@ -179,4 +355,4 @@ def f(x):
     ),
 }
 
-PROGRAMS = {**HANDED, **STATE, **SUMMARIES}
+PROGRAMS = {**HANDED, **RECEIVED, **BLIND, **STATE, **SUMMARIES}

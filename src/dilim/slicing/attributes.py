@@ -7,9 +7,12 @@ What the region writes into attributes of the user's plain objects stays in the 
 from __future__ import annotations
 
 import ast
+import random
 import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.numbers import Number
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
     from dilim.slicing.slicer import Slicer
 
 _OF_TENSORS_ON_HOST: Final = frozenset({"uid", "name", "_data", "_storage", "numpy", "tolist"})
+GENERATORS: Final = (random.Random, np.random.RandomState, np.random.Generator)
+"""What draws numbers, in code that looks at nothing of the program."""
+_C_METHODS: Final = (types.MethodDescriptorType, type(np.random.Generator.random))
 _PLAIN_TYPES: Final = frozenset({str, bytes, list, dict, tuple, int, float, bool, range})
 
 
@@ -51,6 +57,8 @@ def read(slicer: Slicer, node: ast.Attribute) -> Callable[[], Any]:
         return _of_class(slicer, owner, name)
     if is_dilims(kind):
         return _of_library(slicer, owner, name)
+    if kind in GENERATORS and isinstance(_in_classes(kind, name), _C_METHODS):
+        return lambda: getattr(owner, name)
     return of_instance(slicer, owner, name)
 
 

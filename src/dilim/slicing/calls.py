@@ -12,7 +12,7 @@ from dilim.slicing.attributes import is_dilims, is_module, is_traced
 from dilim.slicing.errors import OnHost
 from dilim.slicing.inlining import Given, inline
 from dilim.slicing.numbers import Number
-from dilim.slicing.operators import PLAIN, check_depth
+from dilim.slicing.operators import PLAIN, check_depth, needs_value
 from dilim.slicing.values import (
     ITERATORS,
     Host,
@@ -164,6 +164,8 @@ def _range(args: list[Any]) -> Any:
         return range(*args)
     parts = [0, args[0], 1] if len(args) == 1 else [*args, 1][:3]
     start, stop, step = parts
+    if step.__class__ is Number:
+        raise needs_value(step)
     if (
         step.__class__ is not int
         or step == 0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from dilim.slicing.findings import Findings, Point
-from dilim.slicing.host import BIND, CHECK, END, FRAGMENT, LEAVE, RECEIVE, TURN, WRITE
+from dilim.slicing.host import BIND, CHECK, END, FRAGMENT, LEAVE, RECEIVE, TRIED, TURN, WRITE
 from dilim.slicing.wording import Source, short_path
 
 if TYPE_CHECKING:
@@ -154,12 +154,13 @@ class Explanation:
                 f"    {', '.join(facts)}",
                 f"    because {transfer.reason}",
             ]
-        checks = sum(findings.count(CHECK) for findings in self._found)
-        if checks:
-            lines.append(
-                "Also 1 byte to the graph after host code that might change something: whether it "
-                f"may go on, ran {_times(checks)}"
-            )
+        for letter, what in ((CHECK, "might change something"), (TRIED, "might fail")):
+            count = sum(findings.count(letter) for findings in self._found)
+            if count:
+                lines.append(
+                    f"Also 1 byte to the graph after host code that {what}: whether it may go on, "
+                    f"ran {_times(count)}"
+                )
         return lines
 
     def _plain(self) -> list[str]:
@@ -205,7 +206,7 @@ def _transfers(findings: Findings) -> list[Transfer]:
     runs = findings.runs()
     shown: dict[tuple[object, ...], Transfer] = {}
     for point in findings.points:
-        if point.letter in (CHECK, LEAVE) or not point.types:
+        if point.letter in (CHECK, TRIED, LEAVE) or not point.types:
             continue
         transfer = _transfer(point, bool(runs))
         key = (transfer.file, transfer.line, transfer.values, transfer.types, transfer.reason)

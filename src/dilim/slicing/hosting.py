@@ -8,13 +8,22 @@ from typing import Any, Final
 
 from dilim import dtypes
 from dilim.ir.types import Type
-from dilim.slicing import numbers, program, scopes, surprises, what_hosts_do
+from dilim.slicing import blindness, numbers, program, scopes, surprises, what_hosts_do
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
-from dilim.slicing.host import BIND, EXIT, FRAGMENT, ITERATE, MOVE, RECEIVE, TURN, WRITE, Action
-from dilim.slicing.interpreter import Interpreter, Scope
+from dilim.slicing.host import (
+    BIND,
+    EXIT,
+    FRAGMENT,
+    ITERATE,
+    MOVE,
+    RECEIVE,
+    TURN,
+)
+from dilim.slicing.interpreter import Scope
 from dilim.slicing.numbers import Number
 from dilim.slicing.pending import Pending
-from dilim.slicing.values import ITERATORS, UNBOUND, Conflict, Host, owner_of
+from dilim.slicing.showing import Showing
+from dilim.slicing.values import ITERATORS, UNBOUND, Array, Conflict, Host, owner_of
 from dilim.tensors import control
 from dilim.tensors.tape import mode, no_grad
 from dilim.tensors.tensor import Tensor
@@ -22,11 +31,10 @@ from dilim.tensors.tensor import Tensor
 _TRUTH: Final = Type((), dtypes.bool_)
 
 
-class Hosting(Interpreter):
+class Hosting(Showing):
     """The part of the slicer that writes the host program."""
 
     _pending: Pending | None = None
-    branch: Callable[..., None]
     atom: Callable[[ast.expr], Any]
 
     def on_host(self, statement: program.Statement, reason: str, *, raises: bool = False) -> None:
@@ -54,7 +62,7 @@ class Hosting(Interpreter):
             if value.__class__ is Conflict:
                 raise Unsliceable(value.reason, statement.line)
             if value is UNBOUND:
-                self.handed.pop((scope.number, name), None)
+                self.forget_name(scope, name)
                 pending.forget(name)
             elif not (value.__class__ is Host or self._has_number(scope, name, value)):
                 try:
@@ -64,26 +72,28 @@ class Hosting(Interpreter):
                 if value.__class__ is Number:
                     self.handed[scope.number, name] = value
         self.objects.lenient = False
-        pending.is_pure &= what_hosts_do.is_pure(self, statement, pending.texts)
+        look = blindness.look(self, statement)
+        pending.is_blind &= look.is_blind
+        pending.is_pure &= look.is_pure
         pending.statements.append(statement)
         self.notes.host(scope.code, statement.line, reason)
         if what_hosts_do.asks_host(self, statement):
             self.notes.asked.add(statement)
         for name in writes:
-            self.handed.pop((scope.number, name), None)
+            self.forget_name(scope, name)
             if what_hosts_do.deletes(statement, name):
                 scope.env.pop(name, None)
             else:
                 kind = what_hosts_do.kind_on_host(self, statement, name)
-                scope.env[name] = Host(kind, not isinstance(statement, program.Unit))
+                scope.env[name] = Host(
+                    kind, not isinstance(statement, program.Unit), look.gives_plain, look.gives_list
+                )
                 self.keeping.bind(scope.number, name, kind)
                 pending.bound.add(name)
-                if pending.is_pure:
-                    pending.texts.add(name)
                 if what_hosts_do.is_to_learn(self, statement, name):
                     pending.unknown.append((statement, name))
                     self.unknown += 1
-        if not what_hosts_do.is_harmless(self, statement):
+        if not look.is_blind and not what_hosts_do.is_harmless(self, statement):
             pending.opaque = True
             self.flush()
         if isinstance(statement, program.Step) and isinstance(statement.node, ast.Raise):
@@ -93,6 +103,11 @@ class Hosting(Interpreter):
     def _has_number(self, scope: Scope, name: str, value: Any) -> bool:
         """Whether a name on the host has this number of the graph already."""
         return value.__class__ is Number and self.handed.get((scope.number, name)) is value
+
+    def forget_name(self, scope: Scope, name: str) -> None:
+        """A name on the host is bound anew."""
+        self.handed.pop((scope.number, name), None)
+        self.received.pop((scope.number, name), None)
 
     def _note_touched(self, statement: program.Statement) -> None:
         """See to it that nothing is believed of containers that the host may change."""
@@ -131,48 +146,39 @@ class Hosting(Interpreter):
             pending = self._pending = Pending(scope, self.action(FRAGMENT))
         return pending
 
-    def action(self, letter: str) -> Action:
-        """A new action of the host."""
-        action = Action(f"{letter}{len(self.actions)}", self.callers())
-        action.prelude += self.keeping.release()
-        self.actions.append(action)
-        return action
-
     def let_go(self) -> None:
         """Let the host's frames let go of what has come to its end, at this point."""
         self.flush()
         if self.keeping.has_ended:
             control.send_in(self.trace, self.action(MOVE).channel, [])
 
-    def callers(self) -> tuple[tuple[str, str, int], ...]:
-        """Name, file and line of the calls around the statement at hand."""
-        return tuple(
-            (scope.code.name, scope.code.filename, getattr(scope.at, "line", 0))
-            for scope in self.scopes[:-1]
-        )
-
     def flush(self) -> None:
         """Put the pending fragment at this point of the program."""
         pending, self._pending = self._pending, None
         if pending is None:
             return
-        written = self.write_back(pending.action)
+        self.received = {place: x for place, x in self.received.items() if x.__class__ is Number}
+        if pending.is_blind:
+            written = self.write_without_sending(pending.action)
+        else:
+            written = self.write_back(pending.action)
+        is_tried = written is None
         ended = pending.ended()
         shown = [name for _, name in pending.unknown if name in ended]
-        fragment = self.fragment(pending.scope, pending.statements, shown)
+        fragment = self.entry.constant(self.fragment(pending.scope, pending.statements, shown))
         for name in ended:
-            self.handed.pop((pending.scope.number, name), None)
+            self.forget_name(pending.scope, name)
         learn = [
             f"R.learn({self.entry.constant(key)}, F[{pending.scope.number}].get({key[1]!r}))"
             for key in pending.unknown
         ]
         frame = f"F[{pending.scope.number}]"
         learn += [f"{frame}.pop({name!r}, None)" for name in shown]
-        ran = f"{self.entry.constant(fragment)}({frame})"
+        ran = f"R.attempt({fragment}, {frame})" if is_tried else f"{fragment}({frame})"
         if any(isinstance(x, program.Unit) and x.exits for x in pending.statements):
             ran = f"R.follow({frame}, {ran})"
         begun = [self.tapes.moment()] if pending.opaque and surprises.has_tape(self) else []
-        pending.action.lines += [*begun, *pending.loads(), *written, ran, *learn]
+        pending.action.lines += [*begun, *pending.loads(), *(written or ()), ran, *learn]
         if not mode.recording:
             pending.action.lines = [
                 f"with {self.entry.constant(no_grad)}():",
@@ -183,53 +189,8 @@ class Hosting(Interpreter):
         control.send_in(self.trace, pending.action.channel, pending.action.sent)
         if pending.opaque:
             surprises.validate(self)
-
-    def write_back(self, action: Action) -> list[str]:
-        """Code that brings attributes, gradients and tensors of the host up to date."""
-        lines: list[str] = []
-        for key, value in self.heap.items():
-            if value.__class__ is Host or self.seen.get(key, UNBOUND) is value:
-                continue
-            place = self.objects.expression(self.owners[key[0]], action)
-            shown = self.objects.expression(value, action)
-            lines.append(f"R.set({place}, {key[1]!r}, {shown})")
-            self.seen[key] = value
-        for number, leaf in self.leaves.items():
-            # a gradient that is forgotten first may be anything at entry
-            at_entry = UNBOUND if number in self.cleared else self.initial_grads[number][1]
-            if self.seen.get((number, "grad"), at_entry) is leaf.grad:
-                continue
-            if self.trace.owns(leaf) and not self.objects.has(leaf):
-                continue
-            place = self.objects.expression(leaf, action)
-            shown = self.objects.expression(leaf.grad, action)
-            lines.append(f"R.set({place}, 'grad', {shown})")
-            self.seen[number, "grad"] = leaf.grad
-        return self.count_writes() + self.objects.refresh(action) + lines + self.tapes.releases()
-
-    def count_writes(self) -> list[str]:
-        """Code that counts writes into memory that the host can see."""
-        paths = sorted(self.entry.memory(cell) for cell in self.trace.uncounted)
-        self.trace.uncounted.clear()
-        return [f"R.count_writes({tuple(paths)!r})"] if paths else []
-
-    def before_failure(self) -> None:
-        """An operation follows that may raise: what is written before must be seen."""
-        # library code may be inside a branch or loop of its own
-        if self.trace.top is not self.step_frame:
-            seen, held = dict(self.seen), dict(self.objects.held)
-            uncounted = set(self.trace.uncounted)
-            self._before_failure()
-            self.seen, self.objects.held, self.trace.uncounted = seen, held, uncounted
-        else:
-            self._before_failure()
-
-    def _before_failure(self) -> None:
-        action = Action(f"{WRITE}{len(self.actions)}", self.callers())
-        action.lines += self.write_back(action)
-        if action.lines:
-            self.actions.append(action)
-            control.send_in(self.trace, action.channel, action.sent)
+        elif is_tried:
+            self.raise_if_failed()
 
     fragment: Callable[
         [Scope, Sequence[program.Statement], Iterable[str]], Callable[[dict[str, Any]], None]
@@ -246,11 +207,19 @@ class Hosting(Interpreter):
         return Number(tensor, bool)
 
     def receive(self, name: str, kind: Any) -> Any:
-        """A value of the host, of a type that an eager run has shown."""
+        """A value of the host, of a type that an eager run has shown: a tensor or a number.
+
+        Nobody may write into the tensor, since the host has another one.
+        """
+        known = self.received.get((self.scope.number, name))
+        if known is not None:
+            return known
         self.flush()
         action = self.action(RECEIVE)
         place = f"F[{self.scope.number}][{name!r}]"
-        if isinstance(kind, Type):
+        if isinstance(kind, Array):
+            type_, how = kind.type, f"array({place}, v[1], {self.entry.constant(kind)})"
+        elif isinstance(kind, Type):
             type_, how = kind, f"tensor({place}, v[1], {self.entry.constant(kind)})"
         else:
             type_, how = Type((), numbers.type_of_kind(kind)), f"{kind.__name__}({place}, v[1])"
@@ -258,7 +227,13 @@ class Hosting(Interpreter):
         action.lines.append(f"v[0][()] = R.received_{how}")
         truth, value = surprises.receive(self, action, [_TRUTH, type_])
         surprises.unless(self, truth, "the type of a value of the host is not what it was", True)
-        return value if isinstance(kind, Type) else Number(value, kind, numbers.SMALL)
+        if kind in (int, float, bool):
+            result: Any = Number(value, kind, numbers.SMALL)
+        else:
+            result = value
+            self.trace.frozen.add(value._data.cell)
+        self.received[self.scope.number, name] = result
+        return result
 
     def hand_over(self, scope: Scope, name: str, value: Any) -> Any:
         """Bind a name on the host to a value of the graph; the value's type."""
@@ -270,7 +245,7 @@ class Hosting(Interpreter):
             raise Unsliceable(refusal.reason) from None
         action.names[name] = expression
         action.lines.append(f"F[{scope.number}][{name!r}] = {expression}")
-        self.handed.pop((scope.number, name), None)
+        self.forget_name(scope, name)
         control.send_in(self.trace, action.channel, action.sent)
         return numbers.kind_of(value) if numbers.is_number(value) else None
 
@@ -286,7 +261,7 @@ class Hosting(Interpreter):
         self.flush()
         action = self.action(MOVE)
         action.lines.append(f"F[{target.number}][{as_name!r}] = F[{source.number}][{name!r}]")
-        self.handed.pop((target.number, as_name), None)
+        self.forget_name(target, as_name)
         self.keeping.bind(target.number, as_name, None)
         control.send_in(self.trace, action.channel, [])
 
@@ -326,7 +301,7 @@ class Hosting(Interpreter):
         action = self.action(TURN)
         frame = f"F[{self.scope.number}]"
         action.names[statement.target] = ""
-        self.handed.pop((self.scope.number, statement.target), None)
+        self.forget_name(self.scope, statement.target)
         action.lines.append(
             f"v[0][()] = R.next({frame}, {statement.iterator!r}, {statement.target!r})"
         )

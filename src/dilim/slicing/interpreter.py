@@ -80,6 +80,7 @@ class State:
     held: dict[Any, Any]
     seen: dict[tuple[int, str], Any]
     handed: dict[tuple[int, str], Number]
+    received: dict[tuple[int, str], Any]
     cleared: frozenset[int]
     uncounted: frozenset[Any]
     releases: int
@@ -101,6 +102,7 @@ class Interpreter:
     Attributes:
         heap: (identity of an object, attribute) -> the value that the region gave it.
         handed: (number of a frame on the host, name) -> the number that it has there.
+        received: likewise -> what the graph was given for it.
         fresh: lists and dicts that the region made, by identity.
         actions: what the host does, by channel.
         dead: whether the statement at hand cannot be reached.
@@ -123,6 +125,7 @@ class Interpreter:
         self.heap: dict[tuple[int, str], Any] = {}
         self.seen: dict[tuple[int, str], Any] = {}
         self.handed: dict[tuple[int, str], Number] = {}
+        self.received: dict[tuple[int, str], Any] = {}
         self.owners: dict[int, Any] = {}
         self.leaves: dict[int, Tensor] = {}
         self.grad_paths: dict[int, str] = {}
@@ -181,6 +184,7 @@ class Interpreter:
             dict(self.objects.held),
             dict(self.seen),
             dict(self.handed),
+            dict(self.received),
             frozenset(self.cleared),
             frozenset(self.trace.uncounted),
             len(self.trace.released),
@@ -211,6 +215,7 @@ class Interpreter:
         self.objects.held = dict(state.held)
         self.seen = dict(state.seen)
         self.handed = dict(state.handed)
+        self.received = dict(state.received)
         self.cleared = set(state.cleared)
         self.trace.uncounted = set(state.uncounted)
         self.trace.forget_releases(state.releases)

@@ -14,25 +14,45 @@ from dilim.slicing.errors import OnHost
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import beside, check_depth, is_constant, needs_value
 from dilim.slicing.parts import Part
-from dilim.slicing.values import Host, holds_hidden
+from dilim.slicing.values import Host, holds_hidden, is_received
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from dilim.slicing.slicer import Slicer
 
 
-def index_of(slicer: Slicer, node: Any) -> Any:
-    """The value of an index."""
+def index_of(slicer: Slicer, node: Any, receive: bool = False) -> Any:
+    """The value of an index.
+
+    Args:
+        slicer: who interprets.
+        node: the index.
+        receive: whether values of the host are received; otherwise they stay what they are.
+
+    Raises:
+        OnHost: a value of the host cannot be received.
+    """
     match node:
         case ast.Slice():
             parts = (node.lower, node.upper, node.step)
-            return slice(*(None if x is None else index_of(slicer, x) for x in parts))
+            return slice(*(None if x is None else index_of(slicer, x, receive) for x in parts))
         case ast.Tuple():
-            return tuple(index_of(slicer, x) for x in node.elts)
+            return tuple(index_of(slicer, x, receive) for x in node.elts)
     value = slicer.atom(node)
     if value.__class__ is Host:
-        raise OnHost("an index is a value of the host")
+        if not is_received(value.kind):
+            raise OnHost("an index is a value of the host")
+        return slicer.receive(node.id, value.kind) if receive else value
     return value
+
+
+def _need_known(index: Any) -> None:
+    """Refuse an index that has values of the host in it."""
+    parts = index if index.__class__ is tuple else (index,)
+    for part in parts:
+        bounds = (part.start, part.stop, part.step) if part.__class__ is slice else (part,)
+        if any(x.__class__ is Host for x in bounds):
+            raise OnHost("an index is a value of the host")
 
 
 def read(slicer: Slicer, step: program.Step, node: ast.Subscript) -> Callable[[], Any]:
@@ -46,8 +66,13 @@ def read(slicer: Slicer, step: program.Step, node: ast.Subscript) -> Callable[[]
         raise OnHost
     index = index_of(slicer, node.slice)
     if isinstance(owner, Tensor):
-        position = contents.index(slicer, index)
-        return lambda: _tensor_item(slicer, step, owner, position)
+
+        def item() -> Any:
+            position = contents.index(slicer, index_of(slicer, node.slice, True))
+            return _tensor_item(slicer, step, owner, position)
+
+        return item
+    _need_known(index)
     if index.__class__ is Number:
         if owner.__class__ is tuple or (owner.__class__ is list and id(owner) in slicer.fresh):
             return picking.read(slicer, step, owner, index)
@@ -126,6 +151,7 @@ def write(
     if owner.__class__ is Host or holds_hidden(value):
         raise OnHost
     index = index_of(slicer, target.slice)
+    _need_known(index)
     if isinstance(owner, Tensor):
         contents.operand(value)
         if isinstance(value, Tensor) and parts.is_at(slicer.trace, value, owner, index):

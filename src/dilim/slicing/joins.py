@@ -97,6 +97,7 @@ class Join:
         joined.uncounted = a.state.uncounted | b.state.uncounted
         joined.held = {key: x for key, make in held.items() if (x := make(results)) is not None}
         joined.handed = common(a.state.handed, b.state.handed)
+        joined.received = common(a.state.received, b.state.received)
         joined.seen = dict.fromkeys({**a.state.seen, **b.state.seen}, _STALE)
         joined.seen |= common(a.state.seen, b.state.seen)
         joined.keeping = keeping.joined(*(x.state.keeping for x in self.sides if not x.dead))

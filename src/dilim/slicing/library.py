@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dilim.ir.types import Type
 from dilim.slicing import contents
 from dilim.slicing.errors import OnHost
-from dilim.slicing.values import Host, holds_host, is_among, owner_of
+from dilim.slicing.values import Array, Host, holds_host, is_among, owner_of
 from dilim.tensors.creation import asarray, from_dlpack, from_numpy, tensor
 from dilim.tensors.tensor import Tensor
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _TAKE_DATA: Final = (Tensor, tensor, asarray, from_numpy, from_dlpack)
 """Functions of dilim that make tensors of numbers."""
+_COPIES: Final = (Tensor, tensor)
+"""Those that copy the numbers of an array."""
 
 
 def prepare(
@@ -37,6 +39,8 @@ def prepare(
         if x.__class__ is not Host and holds_host(x):
             raise OnHost("a host value is given to a tensor operation")
         if x.__class__ is Host and not isinstance(x.kind, Type):
+            if isinstance(x.kind, Array) and len(given) == 1 and is_among(function, _COPIES):
+                return lambda: _copied(slicer, name, x.kind)
             raise OnHost("a host value is given to a tensor operation")
 
     def compute() -> Any:
@@ -58,6 +62,12 @@ def prepare(
         return result
 
     return compute
+
+
+def _copied(slicer: Slicer, name: str, kind: Array) -> Tensor:
+    """A new tensor with the numbers of an array of the host."""
+    given = slicer.receive(name, kind)
+    return slicer.trace.symbol(slicer.trace.value(given._data))
 
 
 def _is_view(result: Any, cells: set[Any]) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dilim.slicing.findings import Findings, Point
-from dilim.slicing.host import BIND, CHECK, END, FRAGMENT, LEAVE, RECEIVE, TURN, WRITE
+from dilim.slicing.host import BIND, CHECK, END, FRAGMENT, LEAVE, RECEIVE, TRIED, TURN, WRITE
 
 if TYPE_CHECKING:
     from dilim.slicing.region import Region
@@ -67,7 +67,7 @@ class Narrator:
             return lambda values: self._end(point, handler, values)
         if point.letter in (FRAGMENT, BIND, WRITE):
             return lambda values: self._send(point, handler, values)
-        if point.letter in (TURN, CHECK, LEAVE):
+        if point.letter in (TURN, CHECK, TRIED, LEAVE):
             return lambda values: self._other(point, handler, values)
         return handler
 
@@ -110,6 +110,8 @@ class Narrator:
         handler(values)
         if point.letter == CHECK and not values[0]:
             self._step(_HOST, "has changed something that the graph program relies on")
+        elif point.letter == TRIED and not values[0]:
+            self._step(_HOST, "has failed")
         elif point.letter == TURN:
             turn = "the next item" if values[0] else "that there is none left"
             self._step(_HOST, f"line {point.line[1]}: sends word of {turn}")

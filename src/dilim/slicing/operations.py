@@ -16,7 +16,7 @@ from dilim.slicing import attributes, calls, choices, items, numbers, program
 from dilim.slicing.errors import OnHost
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import PLAIN, applied, check_depth, is_constant
-from dilim.slicing.values import Choice, Host, holds_host
+from dilim.slicing.values import Choice, Host, holds_host, is_received
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -174,11 +174,6 @@ def _divided(
         )
 
     return compute
-
-
-def is_received(kind: Any) -> bool:
-    """Whether a value of the host of this kind can be one of the graph."""
-    return isinstance(kind, Type) or kind in (int, float, bool)
 
 
 def _need(x: Host, is_tensor_operation: bool) -> None:

@@ -18,7 +18,7 @@ class Pending:
     Attributes:
         opaque: whether it may change anything.
         is_pure: whether it only makes texts of numbers, so that it may as well run later.
-        texts: the names that it binds to texts.
+        is_blind: whether it looks at numbers, texts and arrays only, and changes nothing else.
     """
 
     def __init__(self, scope: Scope, action: Action) -> None:
@@ -28,7 +28,7 @@ class Pending:
         self.bound: set[str] = set()
         self.opaque = False
         self.is_pure = True
-        self.texts: set[str] = set()
+        self.is_blind = True
         self.unknown: list[tuple[program.Statement, str]] = []
         self.values: dict[str, Any] = {}
         self.expressions: dict[str, str] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,12 +14,14 @@ from dilim.ops.table import OPERATIONS
 from dilim.runtime.devices import CPU
 from dilim.slicing.numbers import SMALL
 from dilim.slicing.tracing import use_up
-from dilim.slicing.values import UNBOUND
+from dilim.slicing.values import UNBOUND, Array
 from dilim.slicing.walker import Walker
 from dilim.tensors.dispatch import apply, record
 from dilim.tensors.layouts import Step
 from dilim.tensors.tape import SPACING, Node, no_grad, now
 from dilim.tensors.tensor import Tensor
+
+_DTYPES: Final = frozenset(x.numpy for x in dtypes.ALL)
 
 
 class Bailed(BaseException):
@@ -41,6 +43,8 @@ def kind_of(value: Any) -> Any:
         return kind
     if kind is Tensor and value.device is CPU and not value.requires_grad:
         return type_of(value)
+    if kind is np.ndarray and value.dtype in _DTYPES:
+        return Array(Type(value.shape, dtypes.from_numpy(value.dtype)))
     return kind.__name__ if kind in (list, dict, str) else None
 
 
@@ -88,6 +92,7 @@ class Run:
         self.grads: list[tuple[Tensor, Any]] = []
         self.valid: Callable[[bool], bool] = _unknown
         self.result: Any = None
+        self.error: BaseException | None = None
         self.code = 0
         self.ended = 0
 
@@ -175,6 +180,20 @@ class Run:
             if path in self.expected:
                 self.expected[path] += 1
 
+    def attempt(self, fragment: Callable[[dict[str, Any]], None], frame: dict[str, Any]) -> None:
+        """Run host code; an error of it is kept until all is as the host should see it."""
+        self.error = None
+        try:
+            fragment(frame)
+        except BaseException as error:
+            self.error = error
+
+    def raise_error(self) -> None:
+        """Raise the error that was kept."""
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+
     def follow(self, frame: dict[str, Any], left: Any) -> None:
         """Take note of how a statement was left."""
         self.code = 0
@@ -239,6 +258,13 @@ class Run:
         if kind_of(value) != kind:
             return False
         place[...] = value._data
+        return True
+
+    def received_array(self, value: Any, place: np.ndarray, kind: Array) -> bool:
+        """Take the numbers of a NumPy array of the host; whether it is one of this type."""
+        if kind_of(value) != kind:
+            return False
+        place[...] = value
         return True
 
     def tensor(self, number: int, array: np.ndarray) -> Tensor:

@@ -27,11 +27,12 @@ from dilim.tensors.tensor import Tensor
 if TYPE_CHECKING:
     from dilim.slicing.hosting import Hosting
     from dilim.slicing.interpreter import Scope
+    from dilim.slicing.showing import Showing
 
 _TRUTH = Type((), dtypes.bool_)
 
 
-def receive(slicer: Hosting, action: Action, kinds: Sequence[Type]) -> list[Tensor]:
+def receive(slicer: Showing, action: Action, kinds: Sequence[Type]) -> list[Tensor]:
     """Values that an action of the host gives."""
     trace = slicer.trace
     trace.top.settle()

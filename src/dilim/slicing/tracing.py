@@ -12,6 +12,7 @@ from dilim.ir.graph import Value
 from dilim.ir.types import Type
 from dilim.ops.table import OPERATIONS
 from dilim.slicing.errors import OnHost, Unsliceable
+from dilim.slicing.failures import is_fine
 from dilim.tensors.cells import Cell, Frame, Handle
 from dilim.tensors.tape import Node, now
 from dilim.tensors.tensor import Tensor
@@ -45,7 +46,7 @@ class SlicerTrace(Trace):
         super().__init__()
         self.outer_writes: list[Before] = []
         self.grads_at_entry: dict[int, Any] = {}
-        self.before_failure: Callable[[], None] = lambda: None
+        self.before_failure: Callable[[Callable[[], Tensor | None]], None] = lambda is_fine: None
         self.use_grad: Callable[[Tensor], None] = lambda leaf: None
         self.work = 0
         self.frozen: set[Cell] = set()
@@ -159,7 +160,7 @@ class SlicerTrace(Trace):
         definition = OPERATIONS[op]
         if definition.failure and not self._is_sure:
             if definition.can_fail(definition.infer(*values, **params)[1]):
-                self.before_failure()
+                self.before_failure(lambda: is_fine(self, op, values, params))
         value = super().emit(op, values, params)
         self.work += bool(value.shape)
         if op in _POSITIONS:

@@ -136,6 +136,7 @@ class Turns(Carried):
         slicer.tapes.note_loop(results, self.statement)
         slicer.restore(start)
         slicer.handed.clear()
+        slicer.received.clear()
         slicer.seen.update(dict.fromkeys(self.shown, STALE))
         slicer.trace.uncounted |= self.uncounted
         stale = {p[1] for p in places if p[0] == "cell"}
@@ -223,6 +224,7 @@ class Turns(Carried):
         slicer = self.slicer
         slicer.restore(start)
         slicer.handed.clear()
+        slicer.received.clear()
         slicer.objects.held = {
             key: known._replace(seen=None) if ("cell", key) in self.places else known
             for key, known in start.held.items()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import BuiltinMethodType, MethodType, MethodWrapperType
 from typing import Any, Final
 
+from dilim.ir.types import Type
 from dilim.slicing.numbers import Number
 
 
@@ -19,19 +20,42 @@ class Host:
     """A value that lives in the host's frame, under the name that has it.
 
     Attributes:
-        kind: its type as far as an eager run has shown it: int, float, bool, or the `Type` of a
-            tensor; None where it is not known.
+        kind: its type as far as an eager run has shown it: int, float, bool, the `Type` of a
+            tensor, or an `Array`; None where it is not known.
         is_sure: whether the name has it for sure, not only if the host has come to bind it.
+        is_plain: whether it is a number, a text or an array for sure, so that no code of the
+            user's runs when it is looked at.
+        is_list: whether it is a list for sure, or the method of one that appends.
     """
 
-    __slots__ = ("is_sure", "kind")
+    __slots__ = ("is_list", "is_plain", "is_sure", "kind")
 
-    def __init__(self, kind: Any = None, is_sure: bool = True) -> None:
+    def __init__(
+        self,
+        kind: Any = None,
+        is_sure: bool = True,
+        is_plain: bool = False,
+        is_list: bool = False,
+    ) -> None:
         self.kind = kind
         self.is_sure = is_sure
+        self.is_plain = is_plain
+        self.is_list = is_list
 
     def __repr__(self) -> str:
         return f"<host value of type {self.kind}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """The kind of a NumPy array whose numbers a graph can take."""
+
+    type: Type
+
+
+def is_received(kind: Any) -> bool:
+    """Whether a value of the host of this kind can be a tensor or number of the graph."""
+    return isinstance(kind, Type) or kind in (int, float, bool)
 
 
 class Conflict:

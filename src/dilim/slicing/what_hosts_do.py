@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import ast
 import types
-from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing import program, scopes
 from dilim.slicing.errors import OnHost
-from dilim.slicing.numbers import Number
-from dilim.slicing.values import UNBOUND, Host, is_among
+from dilim.slicing.values import Host, is_among
 
 if TYPE_CHECKING:
     from dilim.slicing.hosting import Hosting
@@ -105,25 +103,6 @@ def asks_host(slicer: Hosting, statement: program.Statement) -> bool:
     except OnHost:
         return True
     return function is print or not _is_harmless_call(slicer, call)
-
-
-def is_pure(slicer: Hosting, statement: program.Statement, texts: Collection[str]) -> bool:
-    """Whether a statement only makes a text of numbers and texts.
-
-    Args:
-        slicer: who interprets.
-        statement: what the host carries out.
-        texts: names that the host has bound to texts.
-    """
-    if not isinstance(statement, program.Step):
-        return False
-    node: Any = statement.node
-    match node:
-        case ast.Assign(targets=[ast.Name()], value=ast.JoinedStr()):
-            names = {x.id for x in ast.walk(node.value) if isinstance(x, ast.Name)}
-            values = [slicer.env.get(name, UNBOUND) for name in names.difference(texts)]
-            return all(x.__class__ in (Number, int, float, bool, str) for x in values)
-    return False
 
 
 def _is_harmless_call(slicer: Hosting, call: ast.Call) -> bool:
