@@ -90,6 +90,27 @@ def f(x):
 }
 
 OBJECTS = {
+    "an attribute that the host changes in an inner loop": Small(
+        """
+class Box:
+    scale = 0.5
+
+B = Box()
+
+def f(x, n):
+    k = 0
+    while k < 3:
+        k += 1
+        for i in range(n):
+            print(x.sum().item())
+            B.scale -= min(B.scale, B.scale) * 0.25
+    B.scale *= 0.5
+    return x * B.scale
+""",
+        ("[dilim.ones(2), 0]", "[dilim.ones(2), 1]", "[dilim.ones(2), 2]"),
+        None,
+        None,
+    ),
     "properties": Small(
         """
 class P:

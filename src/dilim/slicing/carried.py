@@ -336,6 +336,9 @@ class Carried:
         more: list[Place] = []
         for key, value in slicer.heap.items():
             if value.__class__ is Host:
+                if head.heap.get(key, UNBOUND).__class__ is not Host:
+                    owner = type(slicer.owners[key[0]]).__qualname__
+                    raise Restart(("host attribute", (owner, key[1])))
                 continue
             if ("heap", key) not in known and head.heap.get(key, UNBOUND) is not value:
                 more.append(("heap", key))
