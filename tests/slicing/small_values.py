@@ -94,6 +94,69 @@ def f(x, n):
 """,
         tuple(f"[dilim.ones(2), {n}]" for n in (3, 7, 0, 1)),
     ),
+    "a list in an attribute": Small(
+        """
+class Box:
+    pass
+
+B = Box()
+
+def f(x):
+    B.parts = [x]
+    print("one", x.sum())
+    B.parts.append(x * 2)
+    return len(B.parts)
+""",
+        ("[dilim.ones(2)]",) * 3,
+        sends=1,
+    ),
+    "a dict that is printed in some turns": Small(
+        """
+def f(x, n):
+    d = {"n": 0, "t": x}
+    kept = []
+    for i in range(n):
+        d["n"] += i
+        d["t"] = d["t"] * 2
+        if i % 3 == 1:
+            print(d, i)
+    print([d], kept)
+    d["n"] = -1
+    return d
+""",
+        tuple(f"[dilim.ones(2), {n}]" for n in (3, 7, 0, 1)),
+        sends=None,
+    ),
+    "a list that host code changes later": Small(
+        """
+KEPT = []
+
+def clear():
+    for each in KEPT:
+        each.append(7)
+
+def f(x):
+    ts = [x, 1]
+    KEPT.append(ts)
+    ts[1] = 2
+    clear()
+    return ts[1], len(ts), x * 2
+""",
+        ("[dilim.ones(2)]",) * 3,
+        sends=None,
+        receives=None,
+        may_leave=True,
+    ),
+    "sequences put together": Small(
+        """
+def f(x, xs):
+    hist = [0.0] * 3
+    hist[1] += x.sum()
+    both = xs + [x * 2]
+    return hist, both, (x,) * 2 + (1,), [] * 5
+""",
+        ("[dilim.ones(2), [dilim.zeros(2)]]",) * 3,
+    ),
     "items at positions that are given": Small(
         """
 def f(x, n, k):

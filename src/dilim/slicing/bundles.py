@@ -12,9 +12,8 @@ from dilim.ir.types import Type, type_of
 from dilim.slicing import numbers
 from dilim.slicing.errors import Unsliceable
 from dilim.slicing.numbers import Number
-from dilim.slicing.sides import same_constant
 from dilim.slicing.tracing import SlicerTrace, is_used_up, symbolic, without_used_tape
-from dilim.slicing.values import UNBOUND, Choice
+from dilim.slicing.values import UNBOUND, Choice, same_constant
 from dilim.tensors.tensor import Tensor
 
 
@@ -152,18 +151,6 @@ def is_absent(value: Any) -> bool:
 def may_be(value: Any, absent: Any = None) -> bool:
     """Whether a loop can carry a value beside one that stands for nothing."""
     return value is absent or is_carriable(value) or (is_optional(value) and value.no is absent)
-
-
-def same(a: Any, b: Any) -> bool:
-    """Whether two values are one constant."""
-    if a is b:
-        return True
-    return a.__class__ is b.__class__ and a.__class__ in (str, bytes, type(None), bool) and a == b
-
-
-def items_of(container: Any) -> list[tuple[Any, Any]]:
-    """Indices and items of a list, or keys and values of a dict, in order."""
-    return list(container.items() if container.__class__ is dict else enumerate(container))
 
 
 def filled(like: Any, pairs: list[tuple[Any, Any]]) -> Any:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 from dilim.slicing import bundles, numbers, program
 from dilim.slicing.carried_objects import CarriedObjects
 from dilim.slicing.errors import LoopSignal, Restart, Unsliceable
-from dilim.slicing.host import Held
+from dilim.slicing.given_containers import KEY
 from dilim.slicing.interpreter import RESULT
 from dilim.slicing.numbers import Number
 from dilim.slicing.tracing import is_used_up, without_used_tape
-from dilim.slicing.values import UNBOUND, Choice, Conflict, Host
+from dilim.slicing.values import UNBOUND, Choice, Conflict, Held, Host, is_same, items_of
 from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
 
@@ -150,6 +150,11 @@ class Carried:
         if kind == "item":
             return slicer.fresh[key[0]][key[1]]
         return slicer.trace.symbol(slicer.trace.contents(key))
+
+    def old_places(self) -> set[Any]:
+        """What the host has of memory and of lists and dicts that a turn changes."""
+        cells = {key for kind, key in self.places if kind == "cell"}
+        return cells | {(KEY, key[0]) for kind, key in self.places if kind == "item"}
 
     def turned(self, limit: Any) -> Number:
         """Whether there was a turn."""
@@ -294,7 +299,7 @@ class Carried:
             elif before is UNBOUND and bundles.is_carriable(now):
                 self.first[place] = bundles.zeros_like(now)
                 more.append(place)
-            elif before is not UNBOUND and bundles.same(before, now):
+            elif before is not UNBOUND and is_same(before, now):
                 continue
             elif bundles.is_carriable(before) and bundles.is_carriable(now):
                 more.append(place)
@@ -316,12 +321,12 @@ class Carried:
         slicer = self.slicer
         more: list[Place] = []
         for made, contents in head.contents.items():
-            pairs, found = bundles.items_of(contents), bundles.items_of(slicer.fresh[made])
+            pairs, found = items_of(contents), items_of(slicer.fresh[made])
             if [key for key, _ in pairs] != [key for key, _ in found]:
                 raise Restart(("host", slicer.made_by[made]))
             for (key, before), (_, now) in zip(pairs, found, strict=True):
                 place: Place = ("item", (made, key))
-                if place in known or before is now or bundles.same(before, now):
+                if place in known or before is now or is_same(before, now):
                     continue
                 if bundles.is_absent(before) and bundles.may_be(now, before):
                     self.starts[place] = bundles.zeros_like(now), before
@@ -385,7 +390,7 @@ class Carried:
             if key in known or name in self.hosted or name not in self.names:
                 continue
             before = env.get(name, UNBOUND)
-            if before is value or (before is not UNBOUND and bundles.same(before, value)):
+            if before is value or (before is not UNBOUND and is_same(before, value)):
                 continue
             if value.__class__ is Host:
                 env[name] = Host(value.kind) if before is UNBOUND else Host()

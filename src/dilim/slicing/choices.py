@@ -10,11 +10,11 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dilim.slicing import bundles, contents, numbers
+from dilim.slicing import contents, numbers
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import PLAIN
-from dilim.slicing.values import UNBOUND, Choice
+from dilim.slicing.values import UNBOUND, Choice, items_of
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -89,14 +89,14 @@ def decided(slicer: Slicer, test: Number, side: bool) -> Callable[[], None]:
     tables = [*(scope.env for scope in slicer.scopes), slicer.heap, *slicer.fresh.values()]
     changed = []
     for table in tables:
-        for place, value in bundles.items_of(table):
+        for place, value in items_of(table):
             if value.__class__ is Choice and value.flag is flag:
                 table[place] = value.yes if is_yes else value.no
                 changed.append((table, place, table[place], value))
 
     def undo() -> None:
         for table, place, known, choice in changed:
-            now = dict(bundles.items_of(table))
+            now = dict(items_of(table))
             if now.get(place, UNBOUND) is known:
                 table[place] = choice
 

@@ -97,7 +97,7 @@ class _Call:
             "    raise",
             *(f"  {self._taken.get(x, x)}._storage.version += 1" for x in ending.counted),
             *(["  R = Run(0)"] if re.search(r"\bR\.", code) else []),
-            *(["  M = {}"] if re.search(r"\bM\.", code) else []),
+            *(["  M = {}"] if re.search(r"\bM\b", code) else []),
             *(f"  {line}" for line in ending.lines),
             *self._set_gradients(),
             f"  return {ending.result}",

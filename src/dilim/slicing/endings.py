@@ -234,7 +234,7 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
 
-_OTHER: Final = frozenset({"refresh", "memories", "objects", "views", "frames"})
+_OTHER: Final = frozenset({"refresh", "refill", "note", "memories", "objects", "views", "frames"})
 """Of a `Run`: what other actions have left there."""
 
 

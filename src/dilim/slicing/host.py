@@ -14,17 +14,18 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from types import BuiltinMethodType, MethodType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from dilim.ir.types import type_of
 from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
+from dilim.slicing.given_containers import KEY, Containers
 from dilim.slicing.numbers import Number
 from dilim.slicing.one_of import OneOf
 from dilim.slicing.parts import steps_of
 from dilim.slicing.program import Function, Statement
 from dilim.slicing.tracing import SlicerTrace
-from dilim.slicing.values import Choice, Range, holds_host, owner_of
+from dilim.slicing.values import Choice, Held, Range, holds_host, owner_of
 from dilim.tensors.cells import Cell, Handle
 from dilim.tensors.tensor import Tensor
 
@@ -68,6 +69,11 @@ class Action:
         self.names: dict[str, str] = {}
         self._number_of: dict[int, int] = {}
 
+    @property
+    def is_last(self) -> bool:
+        """Whether the region is over then."""
+        return self.channel[0] in (END, LEAVE)
+
     def copied(self) -> Action:
         """The same, to be filled on its own."""
         made = copy.copy(self)
@@ -90,27 +96,11 @@ class Action:
         self._number_of.clear()
 
 
-class Held(NamedTuple):
-    """What the host has of the graph.
-
-    Attributes:
-        number: of the object there.
-        seen: for a tensor over whole memory, the contents that it shows; None where they are old.
-        flag: whether it is there: True, or a bool of the graph.
-        is_kept: whether the host may have it still, so that it has to be the same object again.
-    """
-
-    number: int
-    seen: Any = None
-    flag: Any = True
-    is_kept: bool = True
-
-
 class Objects:
     """Which objects of the host stand for which memory of the graph.
 
     Attributes:
-        held: memory, or a view of some -> what the host has of it.
+        held: memory, or a view of some, a list or a dict -> what the host has of it.
         one_of: which tensors are one of several objects.
         unsure: memory of which the host may have some object or other -> what to decide for it to
             be known which.
@@ -125,6 +115,7 @@ class Objects:
         self._kept: list[Any] = []
         self._viewed: dict[Any, Cell] = {}
         self.one_of = OneOf(trace)
+        self.containers = Containers(self)
         self.unsure: dict[Cell, Any] = {}
 
     def has(self, x: Tensor) -> bool:
@@ -166,10 +157,14 @@ class Objects:
 
     def is_outer(self, key: Any) -> bool:
         """Whether memory, or that of a view, was there before the branch or loop being built."""
+        if key.__class__ is tuple and key[0] == KEY:
+            return self.containers.is_outer(key)
         return self.trace.is_outer(self._cell(key))
 
     def is_known(self, key: Any) -> bool:
         """Whether memory, or that of a view, is there after the branch that was built."""
+        if key.__class__ is tuple and key[0] == KEY:
+            return True
         cell = self._cell(key)
         return cell.variable is not None or self.trace.is_known(cell)
 
@@ -203,7 +198,7 @@ class Objects:
             inner = ", ".join(self.expression(x, action) for x in value)
             return f"({inner}{',' if len(value) == 1 else ''})"
         if kind in (list, dict) and self.entry.slot(value) is None and self.is_fresh(value):
-            return self._container(value, action)
+            return self.containers.expression(value, action)
         if holds_host(value):
             raise OnHost("a value that is not known here")
         owner = owner_of(value)
@@ -220,19 +215,10 @@ class Objects:
 
     tapes: Any
     lenient = False
-    is_fresh: Callable[[Any], bool]
 
-    def _container(self, value: Any, action: Action) -> str:
-        known = f"M.get({id(value)})"
-        if value.__class__ is list:
-            made = "[" + ", ".join(self.expression(x, action) for x in value) + "]"
-        else:
-            pairs = (
-                f"{self.expression(key, action)}: {self.expression(x, action)}"
-                for key, x in value.items()
-            )
-            made = "{" + ", ".join(pairs) + "}"
-        return f"(M.setdefault({id(value)}, {made}) if {known} is None else {known})"
+    def is_fresh(self, value: Any) -> bool:
+        """Whether a value is a list or dict that the region has made."""
+        return id(value) in self.containers.fresh
 
     def _entered_number(self, value: Number) -> str:
         path = value.origin[1]  # type: ignore[index]
@@ -363,4 +349,4 @@ class Objects:
                 line = f"if {action.send(known.flag.tensor)}: {line}"
             lines.append(line)
             self.held[cell] = known._replace(seen=now)
-        return lines
+        return lines + self.containers.refresh(action)

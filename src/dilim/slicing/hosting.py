@@ -114,11 +114,11 @@ class Hosting(Showing):
         for value in what_hosts_do.operands(self, statement):
             for each in _containers(value):
                 maker = self.made_by.get(id(each))
-                if id(each) in self.fresh or (maker is not None and id(each) in self.makings):
+                may_change = what_hosts_do.may_change(self, statement)
+                is_used_up = maker is not None and id(each) in self.makings
+                if is_used_up or (id(each) in self.fresh and may_change):
                     raise Restart(("host", maker))
-                if each.__class__ in (list, dict, set) and what_hosts_do.may_change(
-                    self, statement
-                ):
+                if each.__class__ in (list, dict, set) and may_change:
                     self.touch(each)
 
     def touch(self, container: Any) -> None:

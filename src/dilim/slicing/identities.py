@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dilim.slicing import bundles, parts
 from dilim.slicing.errors import Restart
 from dilim.slicing.parts import Part
-from dilim.slicing.values import Choice, owner_of
+from dilim.slicing.values import Choice, items_of, owner_of
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def containers(state: State) -> dict[int, None]:
             places += value.yes, value.no
         elif id(value) in state.contents and id(value) not in found:
             found[id(value)] = None
-            places += (x for _, x in bundles.items_of(state.contents[id(value)]))
+            places += (x for _, x in items_of(state.contents[id(value)]))
         elif owner_of(value) is not None:
             places.append(owner_of(value))
     return found

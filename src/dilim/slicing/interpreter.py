@@ -129,8 +129,6 @@ class Interpreter:
         self.owners: dict[int, Any] = {}
         self.leaves: dict[int, Tensor] = {}
         self.grad_paths: dict[int, str] = {}
-        self.fresh: dict[int, Any] = {}
-        self.depth_of: dict[int, int] = {}
         self.actions: list[Action] = []
         self.frames = 0
         self.keeping = Keeping()
@@ -148,7 +146,7 @@ class Interpreter:
         self.deadline = math.inf
         self.objects = Objects(trace, entry)
         self.one_of = self.objects.one_of
-        self.objects.is_fresh = lambda value: id(value) in self.fresh
+        self.fresh, self.depth_of = self.objects.containers.fresh, self.objects.containers.depth_of
         self.tapes = self.objects.tapes = Tapes(
             trace,
             entry,

@@ -14,9 +14,17 @@ from typing import TYPE_CHECKING, Any
 from dilim.slicing import bundles, identities, keeping, numbers
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.numbers import Number
-from dilim.slicing.sides import Made, Side, common, held_after, renewed, same_constant
+from dilim.slicing.sides import Made, Side, common, held_after, renewed
 from dilim.slicing.tracing import is_used_up, use_up, without_used_tape
-from dilim.slicing.values import UNBOUND, Choice, Conflict, Host, holds_hidden
+from dilim.slicing.values import (
+    UNBOUND,
+    Choice,
+    Conflict,
+    Host,
+    holds_hidden,
+    items_of,
+    same_constant,
+)
 from dilim.tensors.cells import Cell
 from dilim.tensors.control import join
 from dilim.tensors.regions import entered_again
@@ -358,11 +366,11 @@ class Join:
         """The items of a list or dict, of which each side has a copy or has made it."""
         side = 0 if key in reached[0] else 1
         contents = self.sides[side].state.contents[key]
-        pairs = bundles.items_of(contents)
+        pairs = items_of(contents)
         if self.sides[1 - side].dead or key not in self.start.contents:
             made = [(name, self.alone(side, x)) for name, x in pairs]
         else:
-            others = bundles.items_of(self.sides[1].state.contents[key])
+            others = items_of(self.sides[1].state.contents[key])
             if [name for name, _ in pairs] != [name for name, _ in others]:
                 raise Restart(("host", self.slicer.made_by[key]))
             every = zip(pairs, others, strict=True)

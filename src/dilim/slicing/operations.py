@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.ir.types import Type
-from dilim.slicing import attributes, calls, choices, items, numbers, program
+from dilim.slicing import attributes, calls, choices, contents, items, numbers, program
 from dilim.slicing.errors import OnHost
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import PLAIN, applied, check_depth, is_constant
@@ -141,6 +141,8 @@ def binary(
         if x.__class__ is Host:
             _need(x, isinstance(y, Tensor) or isinstance(x.kind, Type))
     if Host not in (a.__class__, b.__class__):
+        if a.__class__ in (list, tuple) and function in (operator.add, operator.mul):
+            return _of_sequences(slicer, function, a, b)
         return lambda: applied(function, a, b)
 
     def compute() -> Any:
@@ -151,6 +153,22 @@ def binary(
     return compute
 
 
+def _of_sequences(
+    slicer: Slicer, function: Callable[[Any, Any], Any], a: Any, b: Any
+) -> Callable[[], Any]:
+    """How to put lists or tuples together, or repeat one; the items are handles."""
+    is_known = b.__class__ is a.__class__ if function is operator.add else b.__class__ is int
+    first = contents.opened(slicer, a)
+    second = contents.opened(slicer, b) if is_known and function is operator.add else b
+    if not is_known or (function is operator.mul and len(first) * max(second, 0) > MOST_ITEMS):
+        raise OnHost("a sequence and another object")
+    if a.__class__ is tuple:
+        return lambda: function(first, second)
+    return lambda: slicer.make(function(first, second))
+
+
+MOST_ITEMS: Final = 1000
+"""Most items of a list that is made by repeating another one."""
 _DIVISIONS: Final = frozenset({operator.truediv, operator.floordiv, operator.mod})
 
 

@@ -7,6 +7,7 @@ stays known, so that what happens to its memory happens to the item.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing import bundles, items, numbers, program
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 MOST: Final = 64
 """Most items out of which one is picked."""
+MOST_PATHS: Final = 8
+"""Most items of different kinds of which one is replaced."""
 
 
 def read(
@@ -45,12 +48,18 @@ def write(
     slicer: Slicer, step: program.Step, container: list[Any], index: Number, value: Any
 ) -> Callable[[], None]:
     """How to write the item at a position; see `read`."""
-    _check(container, (value,), index)
+    are_alike = all(bundles.go_together(x, value) for x in container)
+    if are_alike or len(container) > MOST_PATHS:
+        _check(container, (value,), index)
 
     def put() -> None:
         for place, flag in enumerate(_flags(index, len(container))):
-            pair = (flag, numbers.opposite(flag))
-            container[place] = _picked(slicer, pair, (value, container[place]))
+            if are_alike:
+                pair = (flag, numbers.opposite(flag))
+                container[place] = _picked(slicer, pair, (value, container[place]))
+            else:
+                store = partial(container.__setitem__, place, value)
+                slicer.branch(flag, store, lambda: None, again=True)
 
     return lambda: _inside(slicer, step, index, len(container), put)
 

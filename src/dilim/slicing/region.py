@@ -21,6 +21,7 @@ from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.fingerprints import Fingerprint
 from dilim.slicing.fragments import Fragments
+from dilim.slicing.given_containers import KEY
 from dilim.slicing.host import CHECK, END, EXIT, RECEIVE, TURN, Action
 from dilim.slicing.interpreter import Scope
 from dilim.slicing.leaves import follow_leaves
@@ -199,6 +200,9 @@ class Region:
         changed += self.grad_paths
         self.again = self.gated.function(changed)
         self.find_leaves = entry.finder(leaves)
+        self.makers = {
+            slicer.objects.number_of((KEY, key)): maker for key, maker in slicer.made_by.items()
+        }
 
     def _enter(self, slicer: Slicer, value: Any, path: str, name: str) -> Any:
         if name != LEFT or value.__class__ is not range:

@@ -71,16 +71,16 @@ class Runner:
         host.expected = {path: holder._storage.version for path, holder in host.memories.items()}
         host.grads = [(leaf, leaf.grad) for leaf in region.find_leaves(*values)]
 
-        def valid(has_tape: bool) -> bool:
+        def valid(has_tape: bool, lists: tuple[int, ...]) -> bool:
             again = region.again(*values)
             if (
                 again is not None
                 and all(all(map(_same, *pair)) for pair in zip(again, found, strict=True))
                 and not (has_tape and host.written())
-                and host.is_untouched()
+                and host.is_untouched(lists)
             ):
                 return True
-            region.unstable.update(self._changed(again, found, has_tape))
+            region.unstable.update(self._changed(again, found, has_tape, lists))
             return False
 
         host.valid = valid
@@ -91,10 +91,11 @@ class Runner:
             if is_written:
                 holder._storage.version += 1
 
-    def _changed(self, again: Any, found: Any, has_tape: bool) -> set[Any]:
+    def _changed(self, again: Any, found: Any, has_tape: bool, lists: tuple[int, ...]) -> set[Any]:
         """What host code has changed: decisions for the next time that the region is sliced."""
         region, host = self.region, self.host
         changed: set[Any] = {("host attribute", key) for key in host.touched()}
+        changed.update(("host", region.makers[number]) for number in host.refilled(lists))
         for path, is_same in zip(region.grad_paths, host.same_grads(), strict=True):
             if not is_same:
                 changed.add(("host path", path))

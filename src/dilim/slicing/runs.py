@@ -48,7 +48,7 @@ def kind_of(value: Any) -> Any:
     return kind.__name__ if kind in (list, dict, str) else None
 
 
-def _unknown(has_tape: bool) -> bool:
+def _unknown(has_tape: bool, lists: tuple[int, ...]) -> bool:
     raise RuntimeError("a check in a region that has none")
 
 
@@ -68,9 +68,11 @@ class Run:
         objects: what was made, by number.
         slots: what was found at entry.
         memories: path of memory -> tensor.
-        made: lists and dicts that the region made, by identity while slicing.
-        valid: whether all is as the program believes; the argument: whether a tape is at hand, for
-            which the memory that it uses must not have been written.
+        made: lists and dicts that the region made, by number.
+        items: what they hold, as the program believes.
+        valid: whether all is as the program believes; the arguments: whether a tape is at hand, for
+            which the memory that it uses must not have been written; and which lists and dicts of
+            the region matter.
         ended: how many of the calls around the rest that runs as plain Python are over.
     """
 
@@ -83,6 +85,7 @@ class Run:
         self.moments: dict[int, int] = {}
         self.slots: tuple[Any, ...] = ()
         self.made: dict[int, Any] = {}
+        self.items: dict[int, tuple[Any, ...]] = {}
         self.memories: dict[str, Any] = {}
         self.now: dict[tuple[int, str], tuple[Any, Any]] = {}
         self.left: list[str] = []
@@ -90,7 +93,7 @@ class Run:
         self.versions: dict[int, int] = {}
         self.expected: dict[str, int] = {}
         self.grads: list[tuple[Tensor, Any]] = []
-        self.valid: Callable[[bool], bool] = _unknown
+        self.valid: Callable[[bool, tuple[int, ...]], bool] = _unknown
         self.result: Any = None
         self.error: BaseException | None = None
         self.code = 0
@@ -107,6 +110,7 @@ class Run:
         self.nodes.clear()
         self.moments.clear()
         self.made.clear()
+        self.items.clear()
         self.now.clear()
         self.versions.clear()
         self.expected = {}
@@ -125,8 +129,8 @@ class Run:
             if self.memories[path]._storage.version != version
         ]
 
-    def is_untouched(self) -> bool:
-        """Whether nobody but the program has changed what it made or set."""
+    def is_untouched(self, lists: tuple[int, ...]) -> bool:
+        """Whether nobody but the program has changed what it made or set, these lists among it."""
         return (
             all(
                 self.objects[number]._storage.version == version
@@ -137,8 +141,27 @@ class Run:
                 for (_, name), (owner, value) in self.now.items()
             )
             and all(self.same_grads())
+            and not self.refilled(lists)
             and all(node.inputs is not None for node in self.nodes.values())
         )
+
+    def refilled(self, lists: tuple[int, ...]) -> list[int]:
+        """Those of some lists and dicts, by number, that somebody else has changed."""
+        known = ((number, self.items[number]) for number in lists if number in self.items)
+        return [
+            number for number, items in known if not _are_same(_items_of(self.made[number]), items)
+        ]
+
+    def note(self, number: int) -> None:
+        """Take note of what a list or dict of the region holds."""
+        self.items[number] = _items_of(self.made[number])
+
+    def refill(self, number: int, items: Any) -> None:
+        """Put other items into a list or dict of the region."""
+        container = self.made[number]
+        container.clear()
+        (container.extend if container.__class__ is list else container.update)(items)
+        self.note(number)
 
     def same_grads(self) -> list[bool]:
         """Per leaf, whether its gradient is what the program believes."""
@@ -338,6 +361,14 @@ def with_gradient(x: Tensor, maker: str = "identity") -> Tensor:
         node: Any = use_up(x, maker)._node
         node.serial = 0  # before all that was made from it
     return x
+
+
+def _items_of(container: Any) -> tuple[Any, ...]:
+    return tuple(container) if container.__class__ is list else (*container, *container.values())
+
+
+def _are_same(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
+    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
 
 
 def view_of(base: Tensor, steps: Sequence[Step]) -> Tensor:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dilim.slicing.host import Held, Objects
+from dilim.slicing.host import Objects
 from dilim.slicing.numbers import Number
 from dilim.slicing.tapes import on_one_path
 from dilim.slicing.tracing import SlicerTrace
-from dilim.slicing.values import UNBOUND
+from dilim.slicing.values import UNBOUND, Held
 from dilim.tensors.cells import Cell, Frame
 from dilim.tensors.tensor import Tensor
 
@@ -90,13 +90,6 @@ def renewed(old: Number, tensor: Tensor) -> Number:
     made = Number(tensor, old.kind, old.bound)
     made.base, made.drift = old.base, old.drift
     return made
-
-
-def same_constant(a: Any, b: Any) -> bool:
-    """Whether two values are equal constants."""
-    if a.__class__ in (str, bytes, type(None), range, slice):
-        return bool(a == b)
-    return False
 
 
 def common(a: dict[Any, Any], b: dict[Any, Any]) -> dict[Any, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dilim import dtypes
 from dilim.ir.structure import RECEIVE
 from dilim.ir.types import Type
-from dilim.slicing import scopes
+from dilim.slicing import identities, scopes
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.host import CHECK, LEAVE, Action
 from dilim.slicing.numbers import Number
@@ -55,7 +55,9 @@ def validate(slicer: Hosting, again: bool = False) -> None:
             frame.contents[cell] = None
             frame.written[cell] = None
     action = slicer.action(CHECK)
-    action.lines.append(f"v[0][()] = R.valid({has_tape(slicer)})")
+    reached = identities.containers(slicer.save())
+    lists = slicer.objects.containers.numbers(reached)
+    action.lines.append(f"v[0][()] = R.valid({has_tape(slicer)}, {lists})")
     (truth,) = receive(slicer, action, [_TRUTH])
     unless(slicer, truth, "host code has changed something that the program relies on", again)
 

@@ -19,9 +19,10 @@ from dilim.autodiff.walk import Part, reachable
 from dilim.ops.opdef import OpDef
 from dilim.slicing.entry import Entry
 from dilim.slicing.errors import Restart, Unsliceable
-from dilim.slicing.host import END, LEAVE, Action, Held
+from dilim.slicing.host import END, LEAVE, Action
 from dilim.slicing.program import Statement
 from dilim.slicing.tracing import SlicerTrace
+from dilim.slicing.values import Held
 from dilim.tensors.tape import SPACING, Node, now
 from dilim.tensors.tensor import Tensor
 

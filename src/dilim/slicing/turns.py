@@ -139,7 +139,7 @@ class Turns(Carried):
         slicer.received.clear()
         slicer.seen.update(dict.fromkeys(self.shown, STALE))
         slicer.trace.uncounted |= self.uncounted
-        stale = {p[1] for p in places if p[0] == "cell"}
+        stale = self.old_places()
         slicer.objects.held = {
             key: known._replace(seen=None) if key in stale else known
             for key, known in kept_held.items()
@@ -225,8 +225,9 @@ class Turns(Carried):
         slicer.restore(start)
         slicer.handed.clear()
         slicer.received.clear()
+        stale = self.old_places()
         slicer.objects.held = {
-            key: known._replace(seen=None) if ("cell", key) in self.places else known
+            key: known._replace(seen=None) if key in stale else known
             for key, known in start.held.items()
         }
         given = iter(args)

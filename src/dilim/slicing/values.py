@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from types import BuiltinMethodType, MethodType, MethodWrapperType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dilim.ir.types import Type
 from dilim.slicing.numbers import Number
@@ -95,6 +95,23 @@ class Range:
     step: int
 
 
+class Held(NamedTuple):
+    """What the host has of the graph.
+
+    Attributes:
+        number: of the object there.
+        seen: for a tensor over whole memory, the contents that it shows, for a list or dict the
+            items that it has; None where they are old.
+        flag: whether it is there: True, or a bool of the graph.
+        is_kept: whether the host may have it still, so that it has to be the same object again.
+    """
+
+    number: int
+    seen: Any = None
+    flag: Any = True
+    is_kept: bool = True
+
+
 class _Unbound:
     def __repr__(self) -> str:
         return "<unbound>"
@@ -173,3 +190,22 @@ def may_be_unbound(value: Any) -> bool:
     if value.__class__ is Choice:
         return may_be_unbound(value.yes) or may_be_unbound(value.no)
     return value is UNBOUND
+
+
+def same_constant(a: Any, b: Any) -> bool:
+    """Whether two values are equal constants."""
+    if a.__class__ in (str, bytes, type(None), range, slice):
+        return bool(a == b)
+    return False
+
+
+def items_of(container: Any) -> list[tuple[Any, Any]]:
+    """Indices and items of a list, or keys and values of a dict, in order."""
+    return list(container.items() if container.__class__ is dict else enumerate(container))
+
+
+def is_same(a: Any, b: Any) -> bool:
+    """Whether two values are one constant."""
+    if a is b:
+        return True
+    return a.__class__ is b.__class__ and a.__class__ in (str, bytes, type(None), bool) and a == b
