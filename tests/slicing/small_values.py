@@ -45,6 +45,16 @@ def f(x, parts):
         tuple(f"[dilim.ones(2), {{{key}: 0}}]" for key in ("True", "1", "1.0")),
         receives=None,
     ),
+    "strides of empty tensors": Small(
+        """
+def f(x):
+    y = x.T, x[:, :2], x[1:], x.expand((2, *x.shape)), x + 1.0, x.reshape((3, 0))
+    print(*(part.strides for part in y))
+    return y
+""",
+        ("[dilim.zeros((0, 3))]", "[dilim.zeros((3, 0))]") * 2,
+        sends=None,
+    ),
     "a list that is empty or not": Small(
         """
 def f(x, s):

@@ -150,11 +150,12 @@ def steps_to(view: np.ndarray, root: np.ndarray) -> list[Step] | None:
         view: an array over memory of ``root``.
         root: an array without repeated elements.
     """
+    is_begin = view.size == 0 or _address(view) == _address(root)
+    if is_begin and _layout(view) == _layout(root):
+        return _reshape(root.shape, view.shape)
     if view.size == 0:
         empty = [*_joined(root.shape), Step("slice", {"index": ((0, 0, 1),)})]
         return [*empty, *_reshape((0,), view.shape)]
-    if _address(view) == _address(root) and _layout(view) == _layout(root):
-        return _reshape(root.shape, view.shape)
     if view.flags.c_contiguous and root.flags.c_contiguous:
         return _range_of(view, root)
     steps = _axes_of(view, root)
