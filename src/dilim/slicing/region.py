@@ -10,7 +10,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.ir.graph import Graph
-from dilim.ir.structure import LOOP, STRUCTURAL, walk
+from dilim.ir.structure import STRUCTURAL, walk
 from dilim.ir.types import Type
 from dilim.runtime.cache import cache
 from dilim.slicing import program, surprises
@@ -32,6 +32,7 @@ from dilim.slicing.slicer import Slicer
 from dilim.slicing.tracebacks import users_view
 from dilim.slicing.tracing import SlicerTrace
 from dilim.slicing.values import Host, Range
+from dilim.slicing.worth import has_loop
 from dilim.tensors import control
 from dilim.tensors.symbolic import finish
 from dilim.tensors.tape import mode
@@ -351,11 +352,6 @@ class Region:
             for channel, count in runner.session.served().items():
                 found[channel] = found.get(channel, 0) + count
         return found
-
-
-def has_loop(graph: Graph) -> bool:
-    """Whether a program may take long to run node by node."""
-    return any(node.op == LOOP for node in walk(graph))
 
 
 def _finish(slicer: Slicer, value: Any, atom: Any, is_loop: bool) -> None:

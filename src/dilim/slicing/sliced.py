@@ -20,13 +20,13 @@ from dilim.slicing.listing import Slices
 from dilim.slicing.meters import TransferWatch, Trial
 from dilim.slicing.narration import Narrator
 from dilim.slicing.program import Function
-from dilim.slicing.region import Region, has_loop
+from dilim.slicing.region import Region
 from dilim.slicing.running_loops import LoopWatcher
 from dilim.slicing.slicer import TOO_LONG
 from dilim.slicing.source import function_of
 from dilim.slicing.statistics import Statistics
 from dilim.slicing.walker import Walker
-from dilim.slicing.worth import is_idle
+from dilim.slicing.worth import has_loop, is_idle
 from dilim.tensors.tape import mode
 
 DEBUG = False

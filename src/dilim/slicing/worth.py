@@ -20,3 +20,8 @@ def is_idle(graph: Graph) -> bool:
         for region in loop.regions
         for inner in walk(region)
     )
+
+
+def has_loop(graph: Graph) -> bool:
+    """Whether a program may take long to run node by node."""
+    return any(node.op == LOOP for node in walk(graph))
