@@ -259,17 +259,15 @@ class Carried:
             Again: there are more of them.
         """
         trace = self.slicer.trace
-        tensors = [x for x in heads.values() if isinstance(x, Tensor)]
+        tensors, found = [x for x in heads.values() if isinstance(x, Tensor)], set()
         before = {cell for x in tensors for cell in self._cells_of(x)}
-        found = set()
         for place in heads:
             value = self.now(place) if place[0] in ("name", "heap") else None
             if not isinstance(value, Tensor) or not trace.owns(value):
                 continue
-            cell = value._data.cell
-            is_object = value._data.base is None and any(value is x for x in tensors)
-            is_part = value._data.base is not None and trace.is_outer(cell)
-            if is_part or (cell in before and not is_object):
+            cell, is_view = value._data.cell, value._data.base is not None
+            is_object = not is_view and any(value is x for x in tensors)
+            if (is_view and trace.is_outer(cell)) or (cell in before and not is_object):
                 found.add(place)
         if not found <= self.views:
             self.views |= found
