@@ -74,6 +74,57 @@ def f(x, n):
         0,
         (2,),
     ),
+    "a dict that host code changes while a loop takes its keys": Small(
+        """
+PARTS = {"a": 1.0, "b": 2.0}
+
+def f(x):
+    for key in PARTS:
+        x = x * PARTS[key]
+        PARTS[key + str(len(PARTS))] = 1.0
+    return x
+""",
+        VECTOR,
+        None,
+        None,
+        (1, 2, 3),
+    ),
+    "objects that have no truth and no items": Small(
+        """
+class Odd:
+    def __bool__(self):
+        raise ValueError("no truth")
+
+    def __iter__(self):
+        yield 1
+        raise ValueError("no second item")
+
+def chosen(x, odd, k):
+    y = x * 2
+    if k == 0:
+        if odd:
+            y = y + 1
+    if k == 1:
+        for item in odd:
+            y = y + item
+    if k == 2:
+        y = y * (2 if np.ones(2) > 0 else 3)
+    if k == 3:
+        while odd:
+            y = y + 1
+    return y
+
+def f(x, k):
+    y = x * 2
+    z = chosen(y, Odd(), k)
+    return y + z
+""",
+        tuple(f"[{FRESH}, {k}]" for k in (0, 1, 2, 3) * 2),
+        None,
+        None,
+        (1, 2, 3, 4, 5, 6, 7, 8),
+        may_leave=True,
+    ),
     "host code that raises in a loop": Small(
         """
 LOG = []

@@ -4,7 +4,7 @@ See `small_programs`.
 """
 
 from slicing.comparing import Call
-from slicing.small_programs import Small
+from slicing.small_programs import VECTOR, Small
 
 SCALES = ("[2.0, 3.0]", "[2.0, 3.0]", "[4.0, 5.0]")
 PAIRS = (
@@ -43,6 +43,72 @@ def f(x, parts):
     return x
 """,
         tuple(f"[dilim.ones(2), {{{key}: 0}}]" for key in ("True", "1", "1.0")),
+        receives=None,
+    ),
+    "a list that grows while a loop takes its items": Small(
+        """
+def f(x):
+    items = [1, 2]
+    for k in items:
+        x = x + k
+        if len(items) < 5:
+            items.append(k)
+    for k, item in enumerate(items):
+        items[-1] += k
+        x = x * item
+    for k in reversed(items):
+        items.insert(0, k)
+        x = x + k
+    return x, items
+""",
+        VECTOR,
+        sends=None,
+        receives=None,
+        may_leave=True,
+    ),
+    "a dict that changes while a loop takes its values": Small(
+        """
+def f(x):
+    parts = {"a": 1, "b": x.shape[0]}
+    for key, part in parts.items():
+        x = x + part
+        parts[key] = part + 1
+    for key in parts:
+        x = x * parts[key]
+        parts[key + key] = 1
+    return x
+""",
+        VECTOR,
+        sends=None,
+        receives=None,
+        raises=(1, 2, 3),
+        may_leave=True,
+    ),
+    "views of a dict": Small(
+        """
+def f(x):
+    parts = {"a": x, "b": x * 2}
+    keys, values = parts.keys(), parts.values()
+    parts["c"] = x + 1
+    if "c" in keys:
+        x = x + len(values)
+    for i, (name, part) in enumerate(parts.items()):
+        x = x + part * i
+    first, _, _ = values
+    x = x + first + dilim.stack(list(values)).sum()
+    return x, sum(values), max(keys), [*keys], dict(parts.items())
+""",
+        VECTOR,
+    ),
+    "views of a dict that are shown and returned": Small(
+        """
+def f(x):
+    parts = {"a": 1, "b": x.shape[0]}
+    print(parts.keys(), parts.values(), str(parts.items()))
+    return x * 2, parts.keys(), parts.keys() - {"a"}
+""",
+        VECTOR,
+        sends=None,
         receives=None,
     ),
     "strides of empty tensors": Small(

@@ -17,6 +17,7 @@ from dilim.slicing.values import (
     ITERATORS,
     Host,
     Range,
+    View,
     holds_host,
     holds_number,
     is_among,
@@ -35,6 +36,8 @@ _PURE: Final = frozenset(
 )  # fmt: skip
 _SHALLOW: Final = (len, tuple, enumerate, zip, isinstance, type, reversed, callable)
 """Builtins that do not look at the items of what they are given."""
+_ITERATING: Final = (len, tuple, enumerate, zip, min, max, sum, sorted, any, all)
+"""Builtins that look at nothing but the items of what they are given."""
 _CLASSLIKE: Final = (isinstance, issubclass, type, callable)
 """Builtins that look at classes only, so that no code of the user's runs."""
 _MAKERS: Final = frozenset({list, dict})
@@ -74,7 +77,7 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
     if _is_method_of_fresh(slicer, function):
         return _fresh_method(slicer, function, args, keywords)
     if is_among(function, _MAKERS):
-        if any(x.__class__ not in (list, tuple, dict, range) for x in args) or _unknown(args):
+        if any(x.__class__ not in (list, tuple, dict, range, View) for x in args) or _unknown(args):
             raise OnHost
         args = [_entered(slicer, x) for x in args]
         return lambda: slicer.make(function(*args, **keywords))
@@ -126,7 +129,7 @@ def _arguments(slicer: Slicer, node: ast.Call) -> tuple[list[Any], dict[str, Any
     for x in node.args:
         if isinstance(x, ast.Starred):
             value = slicer.atom(x.value)
-            if value.__class__ not in (tuple, list):
+            if value.__class__ not in (tuple, list, View):
                 raise OnHost("starred arguments of the host")
             args.extend(contents.opened(slicer, value))
         else:
@@ -197,6 +200,8 @@ def _pure(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, An
         if id(args[0]) not in slicer.fresh:
             contents.counted(slicer, args[0])
         return len(args[0])
+    if View in map(type, given) and not is_among(function, _ITERATING):
+        raise OnHost("an object that shows a dict is looked at")
     if not is_among(function, _CLASSLIKE):
         args = [_entered(slicer, x) for x in args]
         keywords = {key: _entered(slicer, x) for key, x in keywords.items()}
@@ -221,8 +226,8 @@ def _pure(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, An
 
 
 def _entered(slicer: Slicer, x: Any) -> Any:
-    """A list or dict from outside as the region sees it; anything else as it is."""
-    return contents.opened(slicer, x) if x.__class__ in (list, dict) else x
+    """A list, dict or view as the region sees it; anything else as it is."""
+    return contents.opened(slicer, x) if x.__class__ in (list, dict, View) else x
 
 
 def _is_plain(x: Any, is_shallow: bool) -> bool:
@@ -268,8 +273,8 @@ def _fresh_method(
 
     def compute() -> Any:
         result = function(*args, **keywords)
-        if result.__class__ in (type({}.items()), type({}.keys()), type({}.values())):
-            return tuple(result)
+        if name in ("items", "keys", "values"):
+            return View(function.__self__, name)
         return slicer.make(result) if result.__class__ in (list, dict) else result
 
     return compute

@@ -21,7 +21,7 @@ from dilim.slicing.attributes import is_dilims, is_module, is_traced
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import is_constant, needs_value
-from dilim.slicing.values import Range, holds_host
+from dilim.slicing.values import Range, View, holds_host
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ def opened(slicer: Slicer, value: Any) -> Any:
         OnHost: only the host can look into it.
     """
     kind = type(value)
+    if kind is View:
+        return value.now()
     if kind is tuple or id(value) in slicer.fresh:
         return value
     if kind is not list and kind is not dict:

@@ -60,8 +60,13 @@ def front(f: types.FunctionType, call: Callable[[tuple[Any, ...]], Any]) -> type
 
 
 def _places(code: types.CodeType) -> list[_Place]:
-    """Where an error can leave a function, each place once."""
-    return list(dict.fromkeys(map(_place, code.co_positions())))
+    """Where an error can leave a function, each place once; at last the lines without columns."""
+    places = list(dict.fromkeys(map(_place, code.co_positions())))
+    return list(dict.fromkeys([*places, *(_line(place[0]) for place in places)]))
+
+
+def _line(line: int) -> _Place:
+    return line, line, -1, -1
 
 
 def _place_of(entry: types.TracebackType) -> _Place:
@@ -193,8 +198,7 @@ def _settle(
             entry.tb_next,
             [("<listcomp>", users.co_filename, inner[0], _syntax(inner)) for inner in path[1:]],
         )
-        on_line = (number for place, number in numbers.items() if place[0] == line)
-        number = numbers.get(path[0], next(on_line, -1))
+        number = numbers.get(path[0], numbers.get(_line(line), -1))
     error.__traceback__ = entry
     return number
 

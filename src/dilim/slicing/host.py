@@ -24,8 +24,9 @@ from dilim.slicing.numbers import Number
 from dilim.slicing.one_of import OneOf
 from dilim.slicing.parts import steps_of
 from dilim.slicing.program import Function, Statement
+from dilim.slicing.tracebacks import Caller
 from dilim.slicing.tracing import SlicerTrace
-from dilim.slicing.values import Choice, Held, Range, holds_host, owner_of
+from dilim.slicing.values import Choice, Held, Range, View, holds_host, owner_of
 from dilim.tensors.cells import Cell, Handle
 from dilim.tensors.tensor import Tensor
 
@@ -56,6 +57,7 @@ class Action:
         code: the function whose statements it runs.
         statements: the user's statements that it runs.
         names: local names whose values it binds or takes -> the expression for each.
+        at: where the user's function stands meanwhile, if it runs no statement of it.
     """
 
     def __init__(self, channel: str, callers: tuple[tuple[str, str, int], ...] = ()) -> None:
@@ -67,6 +69,7 @@ class Action:
         self.code: Function | None = None
         self.statements: list[Statement] = []
         self.names: dict[str, str] = {}
+        self.at: Caller | None = None
         self._number_of: dict[int, int] = {}
 
     @property
@@ -191,6 +194,8 @@ class Objects:
         if kind is Range:
             parts = (self.expression(x, action) for x in (value.start, value.stop, value.step))
             return f"range({', '.join(parts)})"
+        if kind is View:
+            return f"{self.expression(value.owner, action)}.{value.method}()"
         if kind is tuple:
             slot = self.entry.slot(value) if value else None
             if slot is not None:

@@ -23,7 +23,8 @@ from dilim.slicing.interpreter import Scope
 from dilim.slicing.numbers import Number
 from dilim.slicing.pending import Pending
 from dilim.slicing.showing import Showing
-from dilim.slicing.values import ITERATORS, UNBOUND, Array, Conflict, Host, owner_of
+from dilim.slicing.tracebacks import Caller
+from dilim.slicing.values import ITERATORS, UNBOUND, Array, Conflict, Host, View, owner_of
 from dilim.tensors import control
 from dilim.tensors.tape import mode, no_grad
 from dilim.tensors.tensor import Tensor
@@ -201,6 +202,7 @@ class Hosting(Showing):
         """The truth of a value of the host."""
         self.flush()
         action = self.action(RECEIVE)
+        action.at = self._place_of(self.scope.at)
         action.names[name] = ""
         action.lines.append(f"v[0][()] = bool(F[{self.scope.number}][{name!r}])")
         tensor = control.receive_in(self.trace, action.channel, Type((), dtypes.bool_))
@@ -283,6 +285,7 @@ class Hosting(Showing):
         """Make the iterator of a loop over an iterable of the host."""
         self.flush()
         action = self.action(ITERATE)
+        action.at = self._place_of(statement)
         frame = f"F[{self.scope.number}]"
         if items.__class__ is Host:
             name: str = statement.items.id  # type: ignore[union-attr]
@@ -299,6 +302,7 @@ class Hosting(Showing):
         """Bind the target to the next item on the host, if there is one; whether there is."""
         self.flush()
         action = self.action(TURN)
+        action.at = self._place_of(statement)
         frame = f"F[{self.scope.number}]"
         action.names[statement.target] = ""
         self.forget_name(self.scope, statement.target)
@@ -311,6 +315,12 @@ class Hosting(Showing):
             action.lines.append(f"R.learn({known}, {frame}.get({statement.target!r}))")
         tensor = control.receive_in(self.trace, action.channel, Type((), dtypes.bool_))
         return Number(tensor, bool)
+
+    def _place_of(self, statement: Any) -> Caller:
+        """Where the function at hand stands while the host looks at what a statement asks for."""
+        code, at = self.scope.code, getattr(statement, "at", None)
+        place = (code.name, code.filename, statement.line)
+        return place if at is None else (*place, at)
 
     def flush_effects(self) -> None:
         """Put the pending fragment at this point, unless it may as well run later."""
@@ -366,6 +376,8 @@ def _containers(value: Any, depth: int = 0) -> list[Any]:
     owner = owner_of(value)
     if owner is not None and owner.__class__ in (list, dict, set):
         return [owner]
+    if value.__class__ is View:
+        return [value.owner]
     if value.__class__ is tuple and depth < 4:
         return [each for x in value for each in _containers(x, depth + 1)]
     if value.__class__ in (list, dict, set) or value.__class__ in ITERATORS:

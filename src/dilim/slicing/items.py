@@ -14,7 +14,7 @@ from dilim.slicing.errors import OnHost
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import beside, check_depth, is_constant, needs_value
 from dilim.slicing.parts import Part
-from dilim.slicing.values import Host, holds_hidden, is_received
+from dilim.slicing.values import Host, View, holds_hidden, is_received
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def display(slicer: Slicer, node: ast.Tuple | ast.List) -> Callable[[], Any]:
     for element in node.elts:
         if isinstance(element, ast.Starred):
             value = slicer.atom(element.value)
-            if value.__class__ not in (tuple, list) or holds_hidden(value):
+            if value.__class__ not in (tuple, list, View) or holds_hidden(value):
                 raise OnHost
             items.extend(contents.opened(slicer, value))
         else:
@@ -235,6 +235,8 @@ def unpack(slicer: Slicer, target: Any, value: Any) -> Callable[[], None]:
         items: Any = None
     elif value.__class__ in (tuple, str, range) or id(value) in slicer.fresh:
         items = list(value)
+    elif value.__class__ is View:
+        items = list(value.now())
     else:
         raise OnHost
     names = target.elts

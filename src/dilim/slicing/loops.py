@@ -21,7 +21,7 @@ from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.loop_bodies import written
 from dilim.slicing.numbers import Number
 from dilim.slicing.turns import Turns
-from dilim.slicing.values import UNBOUND, Host, Range
+from dilim.slicing.values import ITERATORS, UNBOUND, Host, Range, View
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -85,29 +85,88 @@ def _for(slicer: Slicer, statement: program.For) -> None:
         _flat(slicer, statement, items)
     else:
         try:
-            known = list(contents.opened(slicer, items))
+            known = contents.opened(slicer, items)
         except OnHost:
             _hosted(slicer, statement, items)
             return
-        _flat(slicer, statement, known)
+        _flat(slicer, statement, known, items)
 
 
 # --- laid out flat --------------------------------------------------------------------------
 
 
-def _flat(slicer: Slicer, statement: program.For, items: Any) -> None:
-    """One turn after the other."""
+def _flat(slicer: Slicer, statement: program.For, items: Any, source: Any = None) -> None:
+    """One turn after the other.
+
+    Args:
+        slicer: who interprets.
+        statement: the loop.
+        items: what it takes.
+        source: what these were found in, where that is something else.
+    """
+    owner = source.owner if source.__class__ is View else items
+    maker = slicer.made_by.get(id(owner))
+    if id(items) in slicer.makings:
+        source, maker = _again(items), maker if _is_repeatable(items) else None
     known = list(itertools.islice(items, MOST_FLAT + 1))
     if len(known) > MOST_FLAT:
         raise Unsliceable(f"a loop of more than {MOST_FLAT} known items", statement.line)
     slicer.kept.append(known)
-    _turn(slicer, statement, known, 0)
+
+    def check(position: int) -> None:
+        """See whether the loop goes on as it would have at its beginning."""
+        if maker is not None and not _goes_on(source, known, position):
+            raise Restart(("host", maker))
+
+    _turn(slicer, statement, known, 0, check)
 
 
-def _turn(slicer: Slicer, statement: program.For, items: list[Any], start: int) -> None:
+def _goes_on(source: Any, known: list[Any], position: int) -> bool:
+    """Whether the items that a loop has yet to take are still those that it would take."""
+    again: Any = _again(source)
+    if source.__class__ in (dict, View):
+        again = source.now() if source.__class__ is View else source
+        if len(again) != len(known):
+            return False
+    left = list(itertools.islice(again, position, None))
+    return len(left) == len(known) - position and all(map(_same, left, known[position:]))
+
+
+def _is_repeatable(items: Any) -> bool:
+    """Whether an iterator goes over nothing but containers."""
+    if items.__class__ in ITERATORS:
+        return all(map(_is_repeatable, items.__reduce__()[1]))
+    return not hasattr(items, "__next__")
+
+
+def _again(items: Any) -> Any:
+    """An iterator that goes on where another one is, on its own."""
+    if items.__class__ not in ITERATORS:
+        return items
+    kind, args, *state = items.__reduce__()
+    made = kind(*map(_again, args))
+    if state:
+        made.__setstate__(state[0])
+    return made
+
+
+def _same(a: Any, b: Any) -> bool:
+    if a.__class__ is tuple and b.__class__ is tuple:
+        return len(a) == len(b) and all(map(_same, a, b))
+    return a is b or (a.__class__ is int and b.__class__ is int and a == b)
+
+
+def _turn(
+    slicer: Slicer,
+    statement: program.For,
+    items: list[Any],
+    start: int,
+    check: Callable[[int], None],
+) -> None:
     scope = slicer.scope
     skip = scope.flags[-1]
     for position in range(start, len(items)):
+        check(position)
         slicer.env[statement.target] = items[position]
         scope.iterators[statement.iterator] = items[position + 1 :]
         slicer.env[skip] = False
@@ -119,9 +178,10 @@ def _turn(slicer: Slicer, statement: program.For, items: list[Any], start: int) 
         if leaving is True:
             return
         if leaving is not False:
-            others = partial(_turn, slicer, statement, items, position + 1)
+            others = partial(_turn, slicer, statement, items, position + 1, check)
             slicer.branch(leaving, lambda: None, others, statement)
             return
+    check(len(items))
 
 
 # --- in the graph ---------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from dilim.slicing import attributes, calls, choices, contents, items, numbers, 
 from dilim.slicing.errors import OnHost
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import PLAIN, applied, check_depth, is_constant
-from dilim.slicing.values import Choice, Host, holds_host, is_received
+from dilim.slicing.values import Choice, Host, View, holds_host, is_received
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -254,6 +254,7 @@ def _compare(slicer: Slicer, node: ast.Compare) -> Callable[[], Any]:
             raise OnHost
         return lambda: _which(slicer.one_of.is_same(a, b), function)
     if isinstance(node.ops[0], ast.In | ast.NotIn):
+        b = b.now() if b.__class__ is View else b
         if not is_constant(a) or not is_constant(b):
             raise OnHost("a search on the host")
         return lambda: function(a, b)

@@ -29,7 +29,7 @@ from dilim.slicing.report import Notes
 from dilim.slicing.runner import Runner, module_of
 from dilim.slicing.runs import kind_of
 from dilim.slicing.slicer import Slicer
-from dilim.slicing.tracebacks import users_view
+from dilim.slicing.tracebacks import of_operation
 from dilim.slicing.tracing import SlicerTrace
 from dilim.slicing.values import Host, Range
 from dilim.slicing.worth import has_loop
@@ -296,18 +296,9 @@ class Region:
         finally:
             self._free.append(runner)
 
-    def places_of(self, error: Exception) -> list[tuple[str, str, int]]:
-        """Where the user's code was when an operation of the graph failed."""
-        site = getattr(error, "site", None)
-        if site is None:
-            return []
-        return [*self._callers.get(site, ()), (self._names.get(site, self.code.name), *site)]
-
     def seen_by_user(self, error: Exception) -> Exception:
         """An error of an operation of the graph, with the calls that were laid out flat."""
-        if getattr(error, "site", None) is not None:
-            error.__context__ = None
-        return users_view(error, self.places_of(error))
+        return of_operation(error, self._callers, self._names, self.code.name)
 
     def callers_of(self, site: tuple[str, int]) -> tuple[tuple[str, str, int], ...]:
         """Name, file and line of the calls in which a line of the user's was laid out flat."""

@@ -121,7 +121,8 @@ class Runner:
                 for action in self.region.actions:
                     if action.channel == code.co_name:
                         around = len(action.callers) - self.host.ended
-                        return users_view(error, action.callers[:around])
+                        here = () if action.at is None else (action.at,)
+                        return users_view(error, (*action.callers[:around], *here))
             entry = entry.tb_next
         return self.region.seen_by_user(error)
 

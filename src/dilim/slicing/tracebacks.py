@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
@@ -40,6 +40,28 @@ def users_view(error: Error, callers: Sequence[Caller] = ()) -> Error:
     for frame, instruction, line in reversed(entries):
         traceback = types.TracebackType(traceback, frame, instruction, line)
     return error.with_traceback(called_from(traceback, callers))
+
+
+def of_operation(
+    error: Error,
+    callers: Mapping[tuple[str, int], Sequence[Caller]],
+    names: Mapping[tuple[str, int], str],
+    name: str,
+) -> Error:
+    """Gives an error of an operation of a graph program the look that it has in eager execution.
+
+    Args:
+        error: what was raised.
+        callers: file and line -> the calls that were laid out flat around it.
+        names: file and line -> the name of the function that stands there.
+        name: that of the outermost function.
+    """
+    site = getattr(error, "site", None)
+    if site is None:
+        return users_view(error)
+    error.__context__ = None
+    del error.site, error.__notes__  # type: ignore[attr-defined]
+    return users_view(error, [*callers.get(site, ()), (names.get(site, name), *site)])
 
 
 def called_from(

@@ -112,6 +112,23 @@ class Held(NamedTuple):
     is_kept: bool = True
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """The keys, values or items of a dict that the region makes: those that it has when asked.
+
+    Attributes:
+        owner: the dict.
+        method: which of them: the name of its method.
+    """
+
+    owner: dict[Any, Any]
+    method: str
+
+    def now(self) -> tuple[Any, ...]:
+        """What is there now."""
+        return tuple(getattr(self.owner, self.method)())
+
+
 class _Unbound:
     def __repr__(self) -> str:
         return "<unbound>"
@@ -168,7 +185,7 @@ def _holds(value: Any, kinds: tuple[type, ...], depth: int = 0) -> bool:
         return any(_holds(x, kinds, depth + 1) for x in value)
     if kind is dict:
         return any(_holds(x, kinds, depth + 1) for x in value.values())
-    return False
+    return kind is View and _holds(value.owner, kinds, depth + 1)
 
 
 def holds_number(value: Any, depth: int = 0) -> bool:
