@@ -14,6 +14,7 @@ from dilim.passes.identities import identities
 from dilim.passes.in_place import in_place
 from dilim.passes.layout import layout
 from dilim.passes.loop_invariants import loop_invariants
+from dilim.passes.sinking import sinking
 from dilim.passes.slice_writes import slice_writes
 from dilim.passes.state import state
 
@@ -26,6 +27,7 @@ SIMPLIFYING: Final[tuple[Pass, ...]] = (
     layout,
     common_subexpressions,
     loop_invariants,
+    sinking,
     dead_code,
 )
 PASSES: Final[tuple[Pass, ...]] = (*SIMPLIFYING, slice_writes, fusion, in_place)
