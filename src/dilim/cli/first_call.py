@@ -146,7 +146,7 @@ class _Watcher:
         if function is None:
             return
         if compiled and frame.f_locals["self"]._function is function:
-            raise _Reached(Call(function, *given(function, frame.f_locals["values"])))
+            raise _Reached(Call(function, *given(function.__code__, frame.f_locals["values"])))
         if function.__code__ is code:
             raise _Reached(Call(function, *_arguments(frame)))
 
