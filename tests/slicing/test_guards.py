@@ -61,3 +61,28 @@ def test_that_an_argument_is_a_parameter(given):
         return found
 
     assert seen(compiled) == seen(lambda f: f)
+
+
+def test_a_method_that_is_called_may_be_replaced():
+    class Scaled:
+        def __call__(self, x):
+            return x * 2.0
+
+    class Layer(dilim.nn.Module):
+        def forward(self, x):
+            return x * 3.0
+
+    scaled, layer = Scaled(), Layer()
+
+    @dilim.compile(compile_after=0)
+    def f(x):
+        return scaled(x) + layer(x)
+
+    x = dilim.ones(1)
+    assert f(x).tolist() == [5.0]
+    Scaled.__call__ = lambda self, x: x * 10.0
+    assert f(x).tolist() == [13.0]
+    Layer.forward = lambda self, x: x * 20.0
+    assert f(x).tolist() == [30.0]
+    layer.forward = lambda x: x
+    assert f(x).tolist() == [11.0]

@@ -85,7 +85,7 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
         return lambda: _pure(slicer, function, args, keywords)
     if users:
         return lambda: inline(slicer, step, function, args, keywords)
-    method = _called_method(function)
+    method = _called_method(slicer, function)
     if method is not None:
         return lambda: inline(slicer, step, method, args, keywords)
     raise OnHost(f"{described(function)} is called")
@@ -113,13 +113,18 @@ def described(function: Any) -> str:
     return type(function).__name__
 
 
-def _called_method(function: Any) -> types.MethodType | None:
+def _called_method(slicer: Slicer, function: Any) -> types.MethodType | None:
     """What a call of an object of a user's class runs, where that is Python code."""
-    kind = type(function)
+    kind, entry = type(function), slicer.entry
     name = "forward" if is_module(kind) else "__call__"
+    if name in getattr(function, "__dict__", ()) and is_module(kind):
+        return None
     for base in kind.__mro__:
         found = base.__dict__.get(name)
         if isinstance(found, types.FunctionType):
+            entry.guard(f"{entry.constant(kind)}.{name} is {entry.constant(found)}")
+            if is_module(kind):
+                entry.guard(f"{name!r} not in {entry.path(function)}.__dict__")
             return types.MethodType(found, function)
     return None
 
