@@ -11,6 +11,7 @@ from dilim.slicing.errors import LoopSignal, Restart, Unsliceable
 from dilim.slicing.given_containers import KEY
 from dilim.slicing.interpreter import RESULT
 from dilim.slicing.numbers import Number
+from dilim.slicing.tapes import is_node
 from dilim.slicing.tracing import is_used_up, without_used_tape
 from dilim.slicing.values import UNBOUND, Choice, Conflict, Held, Host, is_same, items_of
 from dilim.tensors.tape import no_grad
@@ -86,30 +87,12 @@ class Carried:
 
     def start_of(self, place: Place) -> Any:
         """What a place holds before the loop; for one that is unbound, what zeros stand for it."""
-        slicer = self.slicer
         if place in self.first:
             return self.first[place]
         if place in self.starts:
             is_there = numbers.symbolic(self.slicer.trace, False)
             return Choice(is_there, *self.starts[place])
-        kind, key = place
-        if kind == "name":
-            return slicer.scopes[key[0]].env[key[1]]
-        if kind == "heap":
-            value = slicer.heap.get(key, UNBOUND)
-            return slicer.original(key) if value is UNBOUND else value
-        if kind == "grad":
-            return slicer.leaves[key].grad
-        if kind == "held":
-            return self._flag(key)
-        if kind == "item":
-            return slicer.fresh[key[0]][key[1]]
-        return slicer.trace.symbol(slicer.trace.contents(key))
-
-    def _flag(self, key: Any) -> Any:
-        """Whether the host has the object for some memory or view."""
-        known = self.slicer.objects.held.get(key)
-        return known is not None and known.flag
+        return self.now(place)
 
     def put(
         self, place: Place, value: Any, *, after: bool = False, sure: bool = True, limit: Any = None
@@ -142,11 +125,13 @@ class Carried:
         if kind == "name":
             return slicer.scopes[key[0]].env.get(key[1], UNBOUND)
         if kind == "heap":
-            return slicer.heap[key]
+            value = slicer.heap.get(key, UNBOUND)
+            return slicer.original(key) if value is UNBOUND else value
         if kind == "grad":
             return slicer.leaves[key].grad
         if kind == "held":
-            return self._flag(key)
+            known = slicer.objects.held.get(key)
+            return known is not None and known.flag
         if kind == "item":
             return slicer.fresh[key[0]][key[1]]
         return slicer.trace.symbol(slicer.trace.contents(key))
@@ -233,7 +218,8 @@ class Carried:
                 continue
             if not any(map(slicer.objects.may_be_given, self.objects.made(value))):
                 continue
-            if slicer.one_of.own(head)._data.cell.is_written:
+            own = slicer.one_of.own(head)._data.cell
+            if own.is_written:
                 raise Unsliceable("a tensor that the host has is written in a later turn of a loop")
             was_known = self.given.get(place, 0) is None
             number = self.given[place] = slicer.objects.number_of_given(value)
@@ -246,8 +232,7 @@ class Carried:
             if place not in self.moved:
                 self.moved.add(place)
                 raise Again
-            own = slicer.one_of.own(head)
-            slicer.move_object(number, slicer.objects.number_of(own._data.cell))
+            slicer.move_object(number, slicer.objects.number_of(own))
 
     def find_views(self, heads: dict[Place, Any]) -> None:
         """Find places whose tensor is a view of memory that was there before the turn.
@@ -275,7 +260,7 @@ class Carried:
 
     def _cells_of(self, x: Tensor) -> tuple[Any, Any]:
         """The memory of a tensor, and that which the region makes itself where it is one of two."""
-        return x._data.cell, self.slicer.objects.one_of.own(x)._data.cell
+        return x._data.cell, self.slicer.one_of.own(x)._data.cell
 
     def be_blind(self, values: dict[Place, Any]) -> None:
         """Take note that nothing is known of what the views that are carried are views of."""
@@ -360,7 +345,7 @@ class Carried:
                 more.append(("cell", cell))
         for key, held in slicer.objects.held.items():
             before = head.held.get(key)
-            if ("held", key) in known or not held.is_kept or _is_node(key):
+            if ("held", key) in known or not held.is_kept or is_node(key):
                 continue
             if (before is None or before.flag is not held.flag) and slicer.objects.is_outer(key):
                 more.append(("held", key))
@@ -394,7 +379,3 @@ class Carried:
                 env[name] = Host(value.kind) if before is UNBOUND else Host()
             else:
                 env[name] = Conflict(f"{name} is bound in a loop")
-
-
-def _is_node(key: Any) -> bool:
-    return key.__class__ is tuple and key[0] == "node"

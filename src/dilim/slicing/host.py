@@ -247,17 +247,17 @@ class Objects:
     def _made(self, x: Tensor, action: Action) -> str:
         """Code for a tensor that the region makes, or a view."""
         if not x._requires_grad:
-            return self._bare(x, action)
+            return self.bare(x, action)
         if x._node is not None and (x._node.inputs is None or self.lenient):
-            return f"R.with_gradient({self._bare(x, action)}, {x._node.op.name!r})"
+            return f"R.with_gradient({self.bare(x, action)}, {x._node.op.name!r})"
         if x._node is not None:
             self.tapes.hand_out(x, action)
-            return self._bare(x, action)
+            return self.bare(x, action)
         if self.lenient or self.trace.is_own_leaf(x):
-            return f"{self._bare(x, action)}.requires_grad_()"
+            return f"{self.bare(x, action)}.requires_grad_()"
         raise Unsliceable("a tensor that a loop carries")
 
-    def _bare(self, x: Tensor, action: Action) -> str:
+    def bare(self, x: Tensor, action: Action) -> str:
         """Code for a tensor that the region makes, or a view, as if it carried no gradient."""
         x = self.one_of.own(x)
         handle: Handle = x._data

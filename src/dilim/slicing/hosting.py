@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 from dilim import dtypes
 from dilim.ir.types import Type
@@ -28,8 +29,6 @@ from dilim.slicing.values import ITERATORS, UNBOUND, Array, Conflict, Host, View
 from dilim.tensors import control
 from dilim.tensors.tape import mode, no_grad
 from dilim.tensors.tensor import Tensor
-
-_TRUTH: Final = Type((), dtypes.bool_)
 
 
 class Hosting(Showing):
@@ -205,7 +204,7 @@ class Hosting(Showing):
         action.at = self._place_of(self.scope.at)
         action.names[name] = ""
         action.lines.append(f"v[0][()] = bool(F[{self.scope.number}][{name!r}])")
-        tensor = control.receive_in(self.trace, action.channel, Type((), dtypes.bool_))
+        tensor = control.receive_in(self.trace, action.channel, surprises.TRUTH)
         return Number(tensor, bool)
 
     def receive(self, name: str, kind: Any) -> Any:
@@ -227,7 +226,7 @@ class Hosting(Showing):
             type_, how = Type((), numbers.type_of_kind(kind)), f"{kind.__name__}({place}, v[1])"
         action.names[name] = ""
         action.lines.append(f"v[0][()] = R.received_{how}")
-        truth, value = surprises.receive(self, action, [_TRUTH, type_])
+        truth, value = surprises.receive(self, action, [surprises.TRUTH, type_])
         surprises.unless(self, truth, "the type of a value of the host is not what it was", True)
         if kind in (int, float, bool):
             result: Any = Number(value, kind, numbers.SMALL)
@@ -313,7 +312,7 @@ class Hosting(Showing):
             self.unknown += 1
             known = self.entry.constant((statement, statement.target))
             action.lines.append(f"R.learn({known}, {frame}.get({statement.target!r}))")
-        tensor = control.receive_in(self.trace, action.channel, Type((), dtypes.bool_))
+        tensor = control.receive_in(self.trace, action.channel, surprises.TRUTH)
         return Number(tensor, bool)
 
     def _place_of(self, statement: Any) -> Caller:
@@ -350,25 +349,25 @@ class Hosting(Showing):
 
     def end_of_turn(self, loop: program.While | program.For, truth: Tensor) -> None:
         """At the end of a turn, go on as plain Python where a bool of the graph does not hold."""
-        path = self.scope.path
-        path += ["body", len(loop.body) - 1]
-        at, self.scope.at = self.scope.at, loop.body[-1]
-        try:
+        with self._standing_in(loop, len(loop.body) - 1):
             surprises.unless(self, truth, "an int has grown beyond 61 bits", again=False)
-        finally:
-            del path[-2:]
-            self.scope.at = at
 
     def validate_turn(self, loop: program.For) -> None:
         """See whether all is as expected at the beginning of a turn."""
-        path = self.scope.path
-        path += ["body", 0]
-        at, self.scope.at = self.scope.at, loop.body[0] if loop.body else loop
-        try:
+        with self._standing_in(loop, 0):
             surprises.validate(self, again=True)
+
+    @contextmanager
+    def _standing_in(self, loop: program.While | program.For, position: int) -> Iterator[None]:
+        """A context in which the statement at hand is one of the body of a loop."""
+        scope = self.scope
+        scope.path += ["body", position]
+        at, scope.at = scope.at, loop.body[position] if loop.body else loop
+        try:
+            yield
         finally:
-            del path[-2:]
-            self.scope.at = at
+            del scope.path[-2:]
+            scope.at = at
 
 
 def _containers(value: Any, depth: int = 0) -> list[Any]:

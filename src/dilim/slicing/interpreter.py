@@ -147,14 +147,7 @@ class Interpreter:
         self.objects = Objects(trace, entry)
         self.one_of = self.objects.one_of
         self.fresh, self.depth_of = self.objects.containers.fresh, self.objects.containers.depth_of
-        self.tapes = self.objects.tapes = Tapes(
-            trace,
-            entry,
-            lambda: self.objects.held,
-            self.objects.expression,
-            self.objects._bare,
-            self.count_writes,
-        )
+        self.tapes = self.objects.tapes = Tapes(self.objects, self.count_writes)
         self.unknown = 0
         self.written: set[tuple[int, str]] = set()
         self.names: dict[tuple[str, int], str] = {}

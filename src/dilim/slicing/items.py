@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
-from dilim.slicing import contents, parts, picking, program
+from dilim.slicing import contents, numbers, parts, picking, program
 from dilim.slicing.errors import OnHost
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import beside, check_depth, is_constant, needs_value
@@ -112,10 +112,9 @@ def _if_in_range(
     for place, size in zip(places, x.shape, strict=False):
         if isinstance(place, Tensor) and place.dtype.name == "bool":
             raise OnHost("a mask beside a number of the program")
-        if place.__class__ is not Number or (place.is_natural and place.bound < size):
-            continue
-        inside = (place.tensor >= -size) & (place.tensor < size)
-        fits = inside if fits is None else fits & inside
+        inside = numbers.lies_inside(place, size) if place.__class__ is Number else None
+        if inside is not None:
+            fits = inside if fits is None else fits & inside
     is_sure = not any(isinstance(place, Tensor | list) for place in places)
 
     def inside_it() -> Any:

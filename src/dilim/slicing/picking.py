@@ -86,11 +86,8 @@ def _inside(
     slicer: Slicer, step: program.Step, index: Number, size: int, compute: Callable[[], Any]
 ) -> Any:
     """What a function gives where a position lies inside; elsewhere the host raises."""
-    if index.is_natural and index.bound < size:
-        return compute()
-    with no_grad():
-        fits = (index.tensor >= -size) & (index.tensor < size)
-    return items.checked(slicer, step, fits, compute)
+    fits = numbers.lies_inside(index, size)
+    return compute() if fits is None else items.checked(slicer, step, fits, compute)
 
 
 def _flags(index: Number, size: int) -> list[Number]:

@@ -93,7 +93,6 @@ class Region:
     ) -> None:
         self.after = after
         self.unstable: set[Any] = set()
-        started = time.perf_counter()
         self.code = code
         self.function = function
         self._settings = numerics, backend
@@ -110,7 +109,6 @@ class Region:
         else:
             raise Unsliceable("slicing finds no end", 0)
         self.decisions = {x for x in decisions if x[0] == "host"}
-        self.slicing_seconds = time.perf_counter() - started
         self.learned: dict[Any, Any] = {}
         self.left: Counter[str] = Counter()
         is_draft = after is None and self.unknown > 0 and not has_loop(self.graph)

@@ -8,10 +8,7 @@ they do.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
-from dilim import dtypes
-from dilim.ir.types import Type
 from dilim.slicing import surprises
 from dilim.slicing.host import TRIED, WRITE, Action
 from dilim.slicing.interpreter import Interpreter
@@ -19,8 +16,6 @@ from dilim.slicing.numbers import Number
 from dilim.slicing.values import UNBOUND, Host
 from dilim.tensors import control
 from dilim.tensors.tensor import Tensor
-
-_TRUTH: Final = Type((), dtypes.bool_)
 
 
 class Showing(Interpreter):
@@ -130,7 +125,7 @@ class Showing(Interpreter):
         """Where host code that sees nothing has failed, bring all up to date before it raises."""
         action = self.action(TRIED)
         action.lines.append("v[0][()] = R.error is None")
-        (truth,) = surprises.receive(self, action, [_TRUTH])
+        (truth,) = surprises.receive(self, action, [surprises.TRUTH])
         self.branch(Number(truth, bool), lambda: None, self._raise)
 
     def _raise(self) -> None:

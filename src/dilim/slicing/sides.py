@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dilim.slicing.host import Objects
 from dilim.slicing.numbers import Number
-from dilim.slicing.tapes import on_one_path
+from dilim.slicing.tapes import is_node, on_one_path
 from dilim.slicing.tracing import SlicerTrace
 from dilim.slicing.values import UNBOUND, Held
 from dilim.tensors.cells import Cell, Frame
@@ -72,7 +72,7 @@ def held_after(
     if sides[0].dead or sides[1].dead or a is b:
         known = a if sides[1].dead else b
         return lambda _: known
-    if key.__class__ is tuple and key[0] == "node":
+    if is_node(key):
         return lambda _: a if a == b else on_one_path(a, b)
     found: Any = a or b
     seen = None if a and b and a.seen is not b.seen else found.seen

@@ -8,7 +8,7 @@ of the region runs there as plain Python (see `Walker.resume`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from dilim import dtypes
 from dilim.ir.structure import RECEIVE
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from dilim.slicing.interpreter import Scope
     from dilim.slicing.showing import Showing
 
-_TRUTH = Type((), dtypes.bool_)
+TRUTH: Final = Type((), dtypes.bool_)
+"""The type of a bool."""
 
 
 def receive(slicer: Showing, action: Action, kinds: Sequence[Type]) -> list[Tensor]:
@@ -58,7 +59,7 @@ def validate(slicer: Hosting, again: bool = False) -> None:
     reached = identities.containers(slicer.save())
     lists = slicer.objects.containers.numbers(reached)
     action.lines.append(f"v[0][()] = R.valid({has_tape(slicer)}, {lists})")
-    (truth,) = receive(slicer, action, [_TRUTH])
+    (truth,) = receive(slicer, action, [TRUTH])
     unless(slicer, truth, "host code has changed something that the program relies on", again)
 
 

@@ -17,16 +17,22 @@ from typing import Any, Final
 
 from dilim.autodiff.walk import Part, reachable
 from dilim.ops.opdef import OpDef
-from dilim.slicing.entry import Entry
 from dilim.slicing.errors import Restart, Unsliceable
-from dilim.slicing.host import END, LEAVE, Action
+from dilim.slicing.host import END, LEAVE, Action, Objects
 from dilim.slicing.program import Statement
-from dilim.slicing.tracing import SlicerTrace
 from dilim.slicing.values import Held
 from dilim.tensors.tape import SPACING, Node, now
 from dilim.tensors.tensor import Tensor
 
 THROUGH: Final = "a gradient that goes through a loop or branch of the graph is handed out"
+
+
+_NODE: Final = "node"
+
+
+def is_node(key: Any) -> bool:
+    """Whether something that the host has is a recorded operation; see `Objects.held`."""
+    return key.__class__ is tuple and key[0] == _NODE
 
 
 def numbers_of(known: Held | None) -> tuple[int, ...]:
@@ -45,28 +51,13 @@ class Tapes:
     """Which recorded operations the host has.
 
     Args:
-        trace: the graph.
-        entry: what comes from outside.
-        held: see `dilim.slicing.host.Objects`.
-        expression: code for a value on the host.
-        bare: code for a tensor on the host, without its tape.
+        objects: what the host has of the graph.
         count_writes: code that counts writes into memory that the host can see.
     """
 
-    def __init__(
-        self,
-        trace: SlicerTrace,
-        entry: Entry,
-        held: Callable[[], dict[Any, Any]],
-        expression: Callable[[Any, Action], str],
-        bare: Callable[[Tensor, Action], str],
-        count_writes: Callable[[], list[str]],
-    ) -> None:
-        self._trace = trace
-        self._entry = entry
-        self._held = held
-        self._expression = expression
-        self._bare = bare
+    def __init__(self, objects: Objects, count_writes: Callable[[], list[str]]) -> None:
+        self._objects = objects
+        self._trace = objects.trace
         self._count_writes = count_writes
         self._moments: list[tuple[int, Any]] = []
         self._given: dict[int, Node] = {}
@@ -91,10 +82,10 @@ class Tapes:
             Unsliceable: it was computed by another loop or a branch of the graph, or something
                 that its derivative needs was written over.
         """
-        held = self._held()
+        held = self._objects.held
         missing = []
         for node, result in self._tape(x):
-            known = held.get(("node", id(node)))
+            known = held.get((_NODE, id(node)))
             if known is None:
                 missing.append((node, result))
             elif known.number < 0:
@@ -108,20 +99,20 @@ class Tapes:
         for (node, result), place in zip(missing, places, strict=True):
             number = len(self._given)
             self._given[number] = node
-            made = self._bare(result, action)
-            inputs = "".join(f"{self._expression(y, action)}, " for y in node.inputs or ())
-            op, params = self._entry.constant(node.op), self._entry.constant(node.params)
+            made = self._objects.bare(result, action)
+            inputs = "".join(f"{self._objects.expression(y, action)}, " for y in node.inputs or ())
+            op, params = map(self._objects.entry.constant, (node.op, node.params))
             action.prelude.append(
                 f"R.record({number}, {made}, {op}, ({inputs}), {params}, {place})"
             )
-            held["node", id(node)] = Held(number)
+            held[_NODE, id(node)] = Held(number)
 
     def releases(self) -> list[str]:
         """Code that uses up what the graph program has used up since the host got it."""
-        held = self._held()
+        held = self._objects.held
         lines = []
         for key, known in list(held.items()):
-            if key.__class__ is not tuple or key[0] != "node":
+            if not is_node(key):
                 continue
             numbers = numbers_of(known)
             if self._given[numbers[0]].inputs is not None:

@@ -82,7 +82,7 @@ class SlicerTrace(Trace):
         Raises:
             Unsliceable: it is what a loop carries, which may have been computed in another turn.
         """
-        if not (self.owns(x) and x._requires_grad and x._node is None):
+        if not self._is_leaf(x):
             return False
         if id(x) in self._heads:
             raise Unsliceable("a gradient with respect to a tensor that a loop carries")
@@ -90,8 +90,10 @@ class SlicerTrace(Trace):
 
     def is_new_leaf(self, x: Tensor) -> bool:
         """Whether a tensor is a leaf that the turn of a loop being built has made."""
-        is_leaf = self.owns(x) and x._requires_grad and x._node is None
-        return is_leaf and id(x) not in self._heads and self.made_inside(x)
+        return self._is_leaf(x) and id(x) not in self._heads and self.made_inside(x)
+
+    def _is_leaf(self, x: Tensor) -> bool:
+        return self.owns(x) and x._requires_grad and x._node is None
 
     def owns(self, x: Tensor) -> bool:
         """Whether the region has made a tensor."""

@@ -118,7 +118,6 @@ class Turns(Carried):
         flat = [*map(self._now, flat), *self.objects.columns()]
         after: dict[Place, Any] = {}
         trace.outer_writes.append({})
-        kept_held = dict(slicer.objects.held)
         trace.turns.append(now())
         try:
             results = add_loop(
@@ -134,16 +133,7 @@ class Turns(Carried):
             for cell, (value, owner) in before.items():
                 cell.value, cell.frame = value, owner
         slicer.tapes.note_loop(results, self.statement)
-        slicer.restore(start)
-        slicer.handed.clear()
-        slicer.received.clear()
-        slicer.seen.update(dict.fromkeys(self.shown, STALE))
-        slicer.trace.uncounted |= self.uncounted
-        stale = self.old_places()
-        slicer.objects.held = {
-            key: known._replace(seen=None) if key in stale else known
-            for key, known in kept_held.items()
-        }
+        self._go_back(start)
         given = iter(results)
         values = {
             place: bundles.unflatten(shape, given)
@@ -160,6 +150,20 @@ class Turns(Carried):
         for place, number in self.given.items():
             self._let_be_given(place, values[place], number)
         self.after_loop(after, places)
+
+    def _go_back(self, start: State) -> None:
+        """The state before the loop, less what turns make untrue."""
+        slicer = self.slicer
+        slicer.restore(start)
+        slicer.handed.clear()
+        slicer.received.clear()
+        slicer.seen.update(dict.fromkeys(self.shown, STALE))
+        slicer.trace.uncounted |= self.uncounted
+        stale = self.old_places()
+        slicer.objects.held = {
+            key: known._replace(seen=None) if key in stale else known
+            for key, known in start.held.items()
+        }
 
     def _now(self, x: Tensor) -> Tensor:
         """A tensor with the present numbers of one that the loop may write."""
@@ -222,14 +226,7 @@ class Turns(Carried):
         after: dict[Place, Any],
     ) -> list[Tensor]:
         slicer = self.slicer
-        slicer.restore(start)
-        slicer.handed.clear()
-        slicer.received.clear()
-        stale = self.old_places()
-        slicer.objects.held = {
-            key: known._replace(seen=None) if key in stale else known
-            for key, known in start.held.items()
-        }
+        self._go_back(start)
         given = iter(args)
         heads = {}
         for place, shape in zip(places, shapes, strict=True):
@@ -246,8 +243,6 @@ class Turns(Carried):
                 self._let_be_given(place, heads[place], None)
         for name, kind in self.hosted.items():
             slicer.env[name] = Host(kind)
-        slicer.seen.update(dict.fromkeys(self.shown, STALE))
-        slicer.trace.uncounted |= self.uncounted
         at_head = slicer.save()
         self.begin(index)
         skip = slicer.scope.flags[-1]

@@ -37,14 +37,15 @@ class _Walk:
     """One reverse pass over eager nodes: hands out inputs and results, checked for overwriting."""
 
     def __init__(self, roots: Sequence[Any], since: int = 0) -> None:
+        self._tracer = mode.tracer
         self.outs: dict[int, Any] = {id(x._node): x for x in roots if x._node is not None}
         made = [x._node for x in roots if x._node is not None]
         self.nodes = reachable(made, lambda edge: _is_node(edge) and edge.serial >= since)
 
     def operands(self, node: Node) -> tuple[list[Any], Any]:
         """Inputs and result of a node; overwritten ones as placeholders that refuse use."""
-        if mode.tracer is not None:
-            mode.tracer.before_pull(node)
+        if self._tracer is not None:
+            self._tracer.before_pull(node)
         if node.inputs is None:
             raise GradientError(
                 "backward: this part of the tape was used up by an earlier backward(); call that "
