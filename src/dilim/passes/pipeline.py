@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from dilim.ir.graph import Graph
+from dilim.passes.branch_sinking import branch_sinking
 from dilim.passes.common_subexpressions import common_subexpressions
 from dilim.passes.constant_folding import constant_folding
 from dilim.passes.dead_code import dead_code
@@ -28,6 +29,7 @@ SIMPLIFYING: Final[tuple[Pass, ...]] = (
     common_subexpressions,
     loop_invariants,
     sinking,
+    branch_sinking,
     dead_code,
 )
 PASSES: Final[tuple[Pass, ...]] = (*SIMPLIFYING, slice_writes, fusion, in_place)

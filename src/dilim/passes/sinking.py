@@ -12,9 +12,10 @@ from typing import Final
 
 from dilim import dtypes
 from dilim.ir.graph import Graph, Node, Value
-from dilim.ir.structure import FUSED, IF, LOOP, STRUCTURAL, captured, free_values
+from dilim.ir.structure import FUSED, IF, LOOP, captured, free_values
 from dilim.ir.types import Type
-from dilim.passes.raising import may_raise
+from dilim.passes.branch_sinking import into_branches, is_movable
+from dilim.passes.dead_code import dead_code
 from dilim.passes.rewriting import rebuilt, with_nodes
 
 _INDEX, _TRUTH = Type((), dtypes.INDEX), Type((), dtypes.bool_)
@@ -47,11 +48,13 @@ class _Slice:
         places: of these values among those carried.
         nodes: all that they need, in order.
         starts: inputs of the body that these use.
+        rest: the body without them; what only one of its branches looks at is computed there.
     """
 
     places: tuple[int, ...]
     nodes: tuple[Node, ...]
     starts: tuple[Value, ...]
+    rest: Graph
 
 
 def _sunk(loop: Node) -> list[Node]:
@@ -79,10 +82,11 @@ def _sunk(loop: Node) -> list[Node]:
     for region in loop.regions:
         inputs = [region.inputs[0], *(region.inputs[k + 1] for k in stay)]
         inputs += [Value(first.type) for first, _ in more]
-        outputs = region.outputs
         if region is body:
-            outputs = (*(outputs[k] for k in stay), *(then for _, then in more))
-        regions.append(Graph(tuple(inputs), region.nodes, outputs))
+            region = found.rest
+            outputs = (*region.outputs, *(then for _, then in more))
+            region = with_nodes(region, region.nodes, outputs)
+        regions.append(Graph(tuple(inputs), region.nodes, region.outputs))
     shorter = Node(
         LOOP,
         (loop.inputs[0], *(loop.inputs[k + 1] for k in stay), *(first for first, _ in more)),
@@ -120,19 +124,20 @@ def _slice_of(loop: Node) -> _Slice | None:
         for k, output in enumerate(body.outputs)
         if output in made
         and not any(x.inputs[k + 1] in used for x, used in zip(loop.regions, seen, strict=True))
-        and all(map(_is_movable, _needed(body, [output])))
+        and all(map(is_movable, _needed(body, [output])))
     )
     if not places:
         return None
-    others = [x for k, x in enumerate(body.outputs) if k not in places]
-    staying = set(_needed(body, others, (x for x in body.nodes if not _is_movable(x))))
+    others = tuple([x for k, x in enumerate(body.outputs) if k not in places])
+    rest = into_branches(dead_code(Graph(body.inputs, body.nodes, others)))
+    staying = set(_needed(rest, others, (x for x in rest.nodes if not is_movable(x))))
     nodes = _needed(body, [body.outputs[k] for k in places])
     used = {x for node in nodes for x in node.inputs}
     starts = tuple(x for x in body.inputs if x in used)
     work = sum(_work(node) for node in nodes if node not in staying)
     if work < _LEAST_WORK + _COPY * sum(x.type.size for x in starts):
         return None
-    return _Slice(places, tuple(nodes), starts)
+    return _Slice(places, tuple(nodes), starts, rest)
 
 
 def _needed(body: Graph, outputs: Sequence[Value], kept: Iterable[Node] = ()) -> list[Node]:
@@ -145,10 +150,6 @@ def _needed(body: Graph, outputs: Sequence[Value], kept: Iterable[Node] = ()) ->
             found.append(node)
     found.reverse()
     return found
-
-
-def _is_movable(node: Node) -> bool:
-    return node.op not in STRUCTURAL and not may_raise(node)
 
 
 def _work(node: Node) -> int:
