@@ -213,8 +213,8 @@ FAULTS = {
         r"\(exp\): expected 0 regions, received 1",
     ),
     # channels
-    "no channel": ("send(%x)", r"\(send\): expected one parameter channel='name', received {}"),
-    "a channel that is no name": ("send[channel=3](%x)", "expected one parameter channel='name'"),
+    "no channel": ("send(%x)", r"\(send\): expected a parameter channel='name', received {}"),
+    "a channel that is no name": ("send[channel=3](%x)", "expected a parameter channel='name'"),
     "a send with a result": ("%1: bool[] = send[channel='a'](%c)", "expected 0 results, received"),
     "a receive with an input": ("receive[channel='a'](%c)", "expected 0 inputs, received 1"),
     # kernels

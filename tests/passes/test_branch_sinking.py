@@ -80,7 +80,6 @@ STAYS = {
     "both branches use it": ("%b: float32[40] = exp(%a)", "%b", "%b", "%r"),
     "it is a result": ("%b: float32[40] = exp(%a)", "%b", "%a", "%r, %b"),
     "it may raise": ("%b: float32[40] = take_along_axis[axis=0](%a, %i)", "%b", "%a", "%r"),
-    "it reads what may be written": ("%b: float32[40] = read(%v)", "%b", "%a", "%r"),
 }
 
 
@@ -139,3 +138,61 @@ def test_a_loss_that_is_sent_at_some_turns_and_read_after_the_loop():
     in_loop = [x.op for x in find(after, LOOP)[0].regions[-1].nodes]
     assert in_loop == ["if", "multiply"]
     same(before, after)
+
+
+READS = """
+    %b: float32[40] = read(%v)
+    {between}
+    %r: float32[40] = if(%t) {{
+      write(%v, %a)
+      yield %b
+    }} else {{
+      %e: float32[40] = exp(%b)
+      yield %e
+    }}
+    return %r{more}"""
+
+
+@pytest.mark.parametrize(
+    ("between", "more", "inside"),
+    [
+        ("%c: float32[40] = exp(%a)", "", True),
+        ("%c: float32[40] = exp(%a)", ", %b", True),
+        ("write(%v, %a)", "", False),
+    ],
+)
+def test_branches_read_what_has_not_changed_since_it_was_read(between, more, inside):
+    before = body(READS.format(between=between, more=more), INPUTS)
+    after = dead_code(branch_sinking(before))
+    assert [x.op for x in after.nodes] == (
+        ["if"] if inside and not more else ["read", "if"] if inside else ["read", "write", "if"]
+    )
+    assert all((region.nodes[0].op == "read") == inside for region in find(after, IF)[0].regions)
+    same(before, after)
+
+
+def test_the_host_may_write_between():
+    text = READS.format(between="send[channel='c'](%a)", more="")
+    after = branch_sinking(body(text, INPUTS))
+    assert all(region.nodes[0].op != "read" for region in find(after, IF)[0].regions)
+
+
+def test_where_the_host_does_not_come_back_it_changes_nothing_for_the_rest():
+    text = """
+        %b: float32[40] = read(%v)
+        if(%t) {
+          yield
+        } else {
+          send[channel='c'](%a)
+          yield
+        }
+        %r: float32[40] = if(%t) {
+          %e: float32[40] = exp(%b)
+          yield %e
+        } else {
+          yield %a
+        }
+        return %r"""
+    for given, inside in ((text, False), (text.replace("'c'", "'c', final=True"), True)):
+        after = branch_sinking(body(given, INPUTS))
+        assert (find(after, IF)[1].regions[0].nodes[0].op == "read") == inside

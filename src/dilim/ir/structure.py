@@ -11,7 +11,8 @@
     shape () that counts from 0. While ``index < limit`` and the condition (one bool of shape ())
     holds, the body gives the next carried values, of the same types. The results are the last ones.
 ``send[channel=name](*values)``
-    Hand values to the host. No result. A channel point.
+    Hand values to the host. No result. A channel point. With ``final=True`` the program does not go
+    on from there: the host leaves it.
 ``receive[channel=name]() -> results``
     Take values from the host. A channel point.
 ``fused(*inputs) {body} -> results``
@@ -65,6 +66,25 @@ def holds(node: Node, operations: Container[str]) -> bool:
 def has_effect(node: Node) -> bool:
     """Whether a node, or one in its regions, writes, sends or receives."""
     return holds(node, EFFECTS)
+
+
+def host_may_write(node: Node) -> bool:
+    """Whether a node, or one in its regions, meets the host, which may write, and goes on."""
+    if node.op in CHANNELS:
+        return not node.params.get("final")
+    return any(
+        any(map(host_may_write, region.nodes)) and not any(map(_is_final, region.nodes))
+        for region in node.regions
+    )
+
+
+def final(send: Node) -> Node:
+    """A send from which the program does not go on."""
+    return Node(send.op, send.inputs, {**send.params, "final": True}, (), (), send.site)
+
+
+def _is_final(node: Node) -> bool:
+    return node.op == SEND and bool(node.params.get("final"))
 
 
 def written(node: Node) -> set[Value]:

@@ -271,9 +271,16 @@ def _fused_rule(path: str, node: Node) -> None:
 
 
 def _channel_rule(path: str, node: Node) -> None:
-    if list(node.params) != ["channel"] or not isinstance(node.params["channel"], str):
+    params = {"final": True, **node.params} if node.op == SEND else node.params
+    names, channel = set(params) - {"final"}, params.get("channel")
+    if (
+        names != {"channel"}
+        or not isinstance(channel, str)
+        or params.get("final", True) is not True
+    ):
         raise GraphError(
-            f"{path}: expected one parameter channel='name', received {dict(node.params)}"
+            f"{path}: expected a parameter channel='name' (of a send also final=True), received "
+            f"{dict(node.params)}"
         )
     _expect(path, "regions", len(node.regions), 0)
     if node.op == SEND:

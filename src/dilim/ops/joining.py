@@ -14,6 +14,7 @@ from dilim.dtypes import DType
 from dilim.errors import DtypeError, ShapeError
 from dilim.ir.types import Type, Typed
 from dilim.ops.build import draw, require_axes
+from dilim.ops.gather import index_update
 from dilim.ops.movement import SLICE_SAMPLES, Slices, numpy_slices, require_inside
 from dilim.ops.opdef import OpDef, Sample
 from dilim.ops.primitives import Expr, cast, constant, load, loop_index, prim, select
@@ -104,6 +105,60 @@ slice_write = replace(
     recipe=_slice_write_recipe,
 )
 
+
+def _seen(x: Typed, shape: Shape) -> Type:
+    return Type(shape, x.dtype)
+
+
+def _index_write_infer(
+    x: Typed, indices: Typed, value: Typed, *, axis: int, shape: Shape
+) -> tuple[Shape, DType]:
+    if math.prod(shape) != math.prod(x.shape):
+        raise ShapeError(f"index_write: shape {x.shape} cannot be seen as {shape}")
+    index_update.infer(_seen(x, shape), indices, value, axis=axis)
+    return x.shape, x.dtype
+
+
+def _index_write_reference(
+    x: np.ndarray, indices: np.ndarray, value: np.ndarray, *, axis: int, shape: Shape
+) -> np.ndarray:
+    changed = index_update.reference(x.reshape(shape), indices, value, axis=axis)
+    return changed.reshape(x.shape)
+
+
+def _index_write_recipe(x: Type, indices: Type, value: Type, *, axis: int, shape: Shape) -> Any:
+    recipe: Any = index_update.recipe
+    return recipe(_seen(x, shape), indices, value, axis=axis)
+
+
+def _index_write_failure(
+    value: int, x: Typed, *others: Typed, axis: int, shape: Shape
+) -> Exception:
+    failure: Any = index_update.failure
+    found: Exception = failure(value, _seen(x, shape), *others, axis=axis)
+    return found
+
+
+def _index_write_samples(rng: np.random.Generator, dtype: DType) -> Iterator[Sample]:
+    for sample in index_update.samples(rng, dtype):
+        x, indices, value = sample.inputs
+        params = {**sample.params, "shape": x.shape}
+        yield Sample((np.ascontiguousarray(x).reshape(-1), indices, value), params)
+
+
+index_write = replace(
+    index_update,
+    name="index_write",
+    doc="`index_update` for memory that is written in place, with x seen in another shape.",
+    infer=_index_write_infer,
+    reference=_index_write_reference,
+    kernel=None,
+    samples=_index_write_samples,
+    derivative=(),
+    recipe=_index_write_recipe,
+    failure=_index_write_failure,
+)
+
 # --- joining --------------------------------------------------------------------------------
 
 
@@ -172,5 +227,5 @@ concat = OpDef(
 )
 
 OPS = (
-    slice_update, slice_write, concat,
+    slice_update, slice_write, index_write, concat,
 )  # fmt: skip

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dilim.ir.graph import Graph, Node, Value
-from dilim.ir.structure import CHANNELS, FUSED, LOOP, READ, STRUCTURAL, holds, written
+from dilim.ir.structure import FUSED, LOOP, READ, STRUCTURAL, host_may_write, written
 from dilim.passes.rewriting import Names, Scope, parameter_key, rebuilt, renamed, with_nodes
 
 
@@ -67,5 +67,5 @@ class _Search:
         for variable in written(node):
             self.writes += 1
             self.versions[variable] = self.writes
-        if holds(node, CHANNELS):
+        if host_may_write(node):
             self.points += 1

@@ -36,6 +36,7 @@ from dilim.ir.structure import (
     WRITE,
     free_values,
     holds,
+    host_may_write,
     walk,
     written,
 )
@@ -55,7 +56,7 @@ class _Variable:
 
     Attributes:
         touched: nodes that read or write it, also in their regions.
-        changed: nodes that write it, also in their regions, and points where the host may.
+        changed: nodes that write it, also in their regions.
         holders: values that lie in its memory at this moment of the scan.
     """
 
@@ -116,10 +117,9 @@ class _Block:
                 self._variable(variable).touched.append(position)
             for variable in written(node):
                 self._variable(variable).changed.append(position)
-        is_point = holds(node, CHANNELS)
-        if is_point:
+        if host_may_write(node):
             self._points.append(position)
-        if is_point or holds(node, {LOOP}) or may_raise(node):
+        if holds(node, CHANNELS) or holds(node, {LOOP}) or may_raise(node):
             self._barriers.append(position)
 
     def _variable(self, variable: Value) -> _Variable:

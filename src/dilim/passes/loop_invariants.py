@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dilim.ir.graph import Graph, Node, Value
-from dilim.ir.structure import CHANNELS, FUSED, LOOP, READ, STRUCTURAL, holds, written
+from dilim.ir.structure import FUSED, LOOP, READ, STRUCTURAL, host_may_write, written
 from dilim.passes.raising import may_raise
 from dilim.passes.rewriting import Names, rebuilt, renamed, with_nodes
 
@@ -52,13 +52,13 @@ def _hoisted(node: Node, before: list[Node]) -> Node:
         for inner in region.nodes:
             made.update(inner.results)
     changed = written(node)
-    has_points = holds(node, CHANNELS)
+    all_known = not host_may_write(node)
     regions = []
     for region in node.regions:
         staying: list[Node] = []
         for inner in region.nodes:
             if inner.op == READ:
-                moves = not has_points and inner.inputs[0] not in changed
+                moves = all_known and inner.inputs[0] not in changed
             else:
                 moves = inner.op not in STRUCTURAL and not may_raise(inner)
             if moves and made.isdisjoint(inner.inputs):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dilim.ir.graph import NO_SITE, Graph, Node, Value
-from dilim.ir.structure import STRUCTURAL
+from dilim.ir.structure import FUSED, STRUCTURAL
 from dilim.ir.types import Type
 from dilim.ops.table import OPERATIONS
 
@@ -21,6 +21,17 @@ def renamed(values: tuple[Value, ...], names: Names) -> tuple[Value, ...]:
         if value in names:
             return tuple([names.get(value, value) for value in values])
     return values
+
+
+def with_names(graph: Graph, names: Names) -> Graph:
+    """The graph with values from outside under their new names, also in its regions."""
+    nodes = []
+    for node in graph.nodes:
+        regions = node.regions
+        if regions and node.op != FUSED:
+            regions = tuple([with_names(region, names) for region in regions])
+        nodes.append(rebuilt(node, renamed(node.inputs, names), regions))
+    return with_nodes(graph, nodes, renamed(graph.outputs, names))
 
 
 def rebuilt(

@@ -5,7 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dilim.ir.graph import Graph, Node, Value
-from dilim.ir.structure import CHANNELS, FUSED, IF, LOOP, READ, WRITE, holds, walk, written
+from dilim.ir.structure import (
+    CHANNELS,
+    FUSED,
+    IF,
+    LOOP,
+    READ,
+    WRITE,
+    holds,
+    host_may_write,
+    walk,
+    written,
+)
 from dilim.passes.raising import may_raise
 from dilim.passes.rewriting import Names, rebuilt, renamed, with_nodes
 
@@ -62,17 +73,17 @@ class _Walk:
     def _control(self, node: Node, unseen: dict[Value, int]) -> Node:
         """A branch or loop: what it does to what is known."""
         changed = written(node)
-        has_points = holds(node, CHANNELS)
+        all_known = not host_may_write(node)
         if node.op == LOOP:
-            self._forget(changed, has_points)
+            self._forget(changed, not all_known)
         before = dict(self.contents)
         regions = []
         for region in node.regions:
             self.contents = dict(before)
             regions.append(self.block(region))
         self.contents = before
-        self._forget(changed, has_points)
-        if node.op != IF or has_points or may_raise(node) or _has_loop(node):
+        self._forget(changed, not all_known)
+        if node.op != IF or holds(node, CHANNELS) or may_raise(node) or _has_loop(node):
             unseen.clear()
         else:
             for variable in changed | _read(node):

@@ -98,7 +98,7 @@ class Hosting(Showing):
             self.flush()
         if isinstance(statement, program.Step) and isinstance(statement.node, ast.Raise):
             self.flush()
-            self.dead = True
+            self.end_here()
 
     def _has_number(self, scope: Scope, name: str, value: Any) -> bool:
         """Whether a name on the host has this number of the graph already."""

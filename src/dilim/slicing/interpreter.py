@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, Final
 
-from dilim.ir.structure import READ, STRUCTURAL
+from dilim.ir.structure import READ, SEND, STRUCTURAL, final
 from dilim.passes.raising import may_raise
 from dilim.runtime.devices import CPU
 from dilim.slicing import attributes, program
@@ -212,6 +212,13 @@ class Interpreter:
         self.trace.forget_releases(state.releases)
         self.keeping.held = dict(state.keeping)
         self.dead = state.dead
+
+    def end_here(self) -> None:
+        """The host does not come back from what was sent last."""
+        self.dead = True
+        nodes = self.trace.top.builder.nodes
+        if nodes and nodes[-1].op == SEND:
+            nodes[-1] = final(nodes[-1])
 
     # --- objects that the region makes ----------------------------------------------------
 

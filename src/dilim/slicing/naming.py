@@ -88,7 +88,7 @@ class Naming(Hosting):
         """Let the host carry out a statement that is known to raise."""
         self.on_host(statement, "it raises", raises=True)
         self.flush()
-        self.dead = True
+        self.end_here()
 
     def demand(self, name: str, step: program.Step) -> None:
         """See to it that a name has a value: where it has none, the host takes a step and raises.

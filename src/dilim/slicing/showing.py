@@ -132,4 +132,4 @@ class Showing(Interpreter):
         action = self.action(WRITE)
         action.lines += [*self.write_back(action), "R.raise_error()"]
         self._send(action)
-        self.dead = True
+        self.end_here()

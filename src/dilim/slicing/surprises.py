@@ -109,7 +109,7 @@ def _leave(slicer: Hosting, reason: str, again: bool) -> None:
     action.lines += lines + slicer.write_back(action)
     action.lines.append(f"R.leave({slicer.entry.constant(steps)}, {reason!r})")
     control.send_in(slicer.trace, action.channel, action.sent)
-    slicer.dead = True
+    slicer.end_here()
 
 
 def _target(scope: Scope) -> str:

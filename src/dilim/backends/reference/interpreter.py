@@ -203,7 +203,7 @@ def _scatter(recipe: Scatter, inputs: Arrays) -> np.ndarray:
     if recipe.base is None:
         out = np.zeros(recipe.shape, dtype)
     else:
-        out = np.array(inputs[recipe.base])
+        out = np.array(inputs[recipe.base]).reshape(recipe.shape)
     combine: Callable[..., Any] = lambda old, new: new  # noqa: E731
     if recipe.combine:
         combine = PRIMITIVES[recipe.combine].compute
