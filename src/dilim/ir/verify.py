@@ -279,8 +279,7 @@ def _channel_rule(path: str, node: Node) -> None:
         or params.get("final", True) is not True
     ):
         raise GraphError(
-            f"{path}: expected a parameter channel='name' (of a send also final=True), received "
-            f"{dict(node.params)}"
+            f"{path}: expected a parameter channel='name', received {dict(node.params)}"
         )
     _expect(path, "regions", len(node.regions), 0)
     if node.op == SEND:

@@ -212,7 +212,7 @@ def _scatter(recipe: Scatter, inputs: Arrays) -> np.ndarray:
     for position in np.ndindex(recipe.space):
         target = tuple([int(part[position]) for part in targets])
         out[target] = combine(out[target], values[position])
-    return out
+    return out if recipe.base is None else out.reshape(inputs[recipe.base].shape)
 
 
 def _scan(recipe: Scan, inputs: Arrays) -> np.ndarray:
