@@ -39,7 +39,7 @@ _SHALLOW: Final = (len, tuple, enumerate, zip, reversed)
 _ITERATING: Final = (len, tuple, enumerate, zip, min, max, sum, sorted, any, all)
 """Builtins that look at nothing but the items of what they are given."""
 _CALLABLES: Final = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)
-_OF_CLASSES: Final = {isinstance: classes.is_instance, issubclass: classes.is_subclass}
+_OF_CLASSES: Final = (isinstance, issubclass, type, callable)
 _MAKERS: Final = frozenset({list, dict})
 _CONVERSIONS: Final = frozenset({int, float, bool})
 _READS: Final = {"item": None, "__float__": float, "__int__": int, "__bool__": bool}
@@ -207,12 +207,8 @@ def _pure(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, An
         return len(args[0])
     if View in map(type, given) and not is_among(function, _ITERATING):
         raise OnHost("an object that shows a dict is looked at")
-    if is_among(function, _OF_CLASSES) and len(args) == 2 and not keywords:
-        return _OF_CLASSES[function](*args)
-    if function is type and len(args) == 1 and not keywords:
-        return type(args[0])
-    if function is callable and len(args) == 1 and type(args[0]) in _CALLABLES:
-        return True
+    if is_among(function, _OF_CLASSES):
+        return _of_classes(function, args, keywords)
     args = [_entered(slicer, x) for x in args]
     keywords = {key: _entered(slicer, x) for key, x in keywords.items()}
     given = (*args, *keywords.values())
@@ -231,6 +227,18 @@ def _pure(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, An
         if slicer.current is not None:
             slicer.made_by[id(result)] = slicer.current
     return slicer.make(result) if result.__class__ in (list, dict) else result
+
+
+def _of_classes(function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
+    if len(args) == 2 and not keywords and function is isinstance:
+        return classes.is_instance(*args)
+    if len(args) == 2 and not keywords and function is issubclass:
+        return classes.is_subclass(*args)
+    if len(args) == 1 and not keywords and function is type:
+        return type(*args)
+    if len(args) == 1 and not keywords and function is callable and type(args[0]) in _CALLABLES:
+        return True
+    raise OnHost(f"{function.__name__} asks an object of the user's")
 
 
 def _entered(slicer: Slicer, x: Any) -> Any:
