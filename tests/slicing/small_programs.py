@@ -17,6 +17,8 @@ class Small:
     receives: int | None = 0
     raises: tuple = ()
     may_leave: bool = False
+    native: int | None = None
+    fallback: str | None = None
 
 
 MATRIX = ("[dilim.ones((3, 2))]",) * 3

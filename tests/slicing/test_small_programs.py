@@ -7,6 +7,7 @@ from slicing import (
     small_derivatives,
     small_errors,
     small_forms,
+    small_guards,
     small_lifetimes,
     small_loops,
     small_objects,
@@ -23,6 +24,7 @@ ALL = {
     **small_lifetimes.PROGRAMS,
     **small_objects.PROGRAMS,
     **small_contents.PROGRAMS,
+    **small_guards.PROGRAMS,
     **small_errors.ERRORS,
     **small_loops.PROGRAMS,
     **small_training.PROGRAMS,
@@ -41,5 +43,7 @@ def test_small(name):
         sends=small.sends,
         receives=small.receives,
         raises=small.raises,
+        native=small.native,
+        fallback=small.fallback,
         may_leave=small.may_leave,
     )

@@ -57,7 +57,7 @@ def read(slicer: Slicer, node: ast.Attribute) -> Callable[[], Any]:
         return _of_class(slicer, owner, name)
     if is_dilims(kind):
         return _of_library(slicer, owner, name)
-    if kind in GENERATORS and isinstance(_in_classes(kind, name), _C_METHODS):
+    if kind in GENERATORS and isinstance(in_classes(kind, name), _C_METHODS):
         return lambda: getattr(owner, name)
     return of_instance(slicer, owner, name)
 
@@ -106,7 +106,7 @@ def _of_module(slicer: Slicer, module: types.ModuleType, name: str) -> Callable[
 def _of_class(slicer: Slicer, kind: type, name: str) -> Callable[[], Any]:
     if type(kind) is not type or name.startswith("__"):
         raise OnHost("an attribute of a class with a metaclass")
-    raw = _in_classes(kind, name)
+    raw = in_classes(kind, name)
     if raw is UNBOUND or hasattr(type(raw), "__get__"):
         if isinstance(raw, staticmethod | types.FunctionType):
             value = getattr(kind, name)
@@ -124,7 +124,8 @@ def _of_library(slicer: Slicer, owner: Any, name: str) -> Callable[[], Any]:
     return lambda: slicer.outside(value, f"{slicer.entry.path(owner)}.{name}")
 
 
-def _in_classes(kind: type, name: str) -> Any:
+def in_classes(kind: type, name: str) -> Any:
+    """What a class and its bases have under a name, as it stands there; else `UNBOUND`."""
     for base in kind.__mro__:
         if name in base.__dict__:
             return base.__dict__[name]
@@ -141,7 +142,7 @@ def of_instance(slicer: Slicer, owner: Any, name: str) -> Callable[[], Any]:
     kind = type(owner)
     if not _is_default(kind, "__getattribute__") or not hasattr(owner, "__dict__"):
         raise OnHost("an object with attributes of its own making")
-    raw = _in_classes(kind, name)
+    raw = in_classes(kind, name)
     path = slicer.entry.path(owner)
     if name in owner.__dict__ and not hasattr(type(raw), "__set__"):
         value = owner.__dict__[name]
@@ -182,7 +183,7 @@ def assign(slicer: Slicer, target: ast.Attribute, value: Any) -> Callable[[], No
     kind = type(owner)
     plain = (
         _is_default(kind, "__setattr__")
-        and not hasattr(type(_in_classes(kind, name)), "__set__")
+        and not hasattr(type(in_classes(kind, name)), "__set__")
         and hasattr(owner, "__dict__")
         and not isinstance(owner, type | types.ModuleType)
         and not is_dilims(kind)

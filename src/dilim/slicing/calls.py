@@ -7,7 +7,7 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from dilim.slicing import contents, library, numbers, program
+from dilim.slicing import classes, contents, library, numbers, program
 from dilim.slicing.attributes import is_dilims, is_module, is_traced
 from dilim.slicing.errors import OnHost
 from dilim.slicing.inlining import Given, inline
@@ -32,14 +32,14 @@ Compute = Callable[[], Any]
 
 _PURE: Final = frozenset(
     {len, range, enumerate, zip, tuple, isinstance, issubclass, type, abs, min, max, sum, reversed,
-     sorted, round, hasattr, getattr, callable, divmod, any, all, slice, str, repr}
+     sorted, round, callable, divmod, any, all, slice, str, repr}
 )  # fmt: skip
-_SHALLOW: Final = (len, tuple, enumerate, zip, isinstance, type, reversed, callable)
+_SHALLOW: Final = (len, tuple, enumerate, zip, reversed)
 """Builtins that do not look at the items of what they are given."""
 _ITERATING: Final = (len, tuple, enumerate, zip, min, max, sum, sorted, any, all)
 """Builtins that look at nothing but the items of what they are given."""
-_CLASSLIKE: Final = (isinstance, issubclass, type, callable)
-"""Builtins that look at classes only, so that no code of the user's runs."""
+_CALLABLES: Final = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)
+_OF_CLASSES: Final = (isinstance, issubclass, type, callable)
 _MAKERS: Final = frozenset({list, dict})
 _CONVERSIONS: Final = frozenset({int, float, bool})
 _READS: Final = {"item": None, "__float__": float, "__int__": int, "__bool__": bool}
@@ -207,27 +207,38 @@ def _pure(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, An
         return len(args[0])
     if View in map(type, given) and not is_among(function, _ITERATING):
         raise OnHost("an object that shows a dict is looked at")
-    if not is_among(function, _CLASSLIKE):
-        args = [_entered(slicer, x) for x in args]
-        keywords = {key: _entered(slicer, x) for key, x in keywords.items()}
-        given = (*args, *keywords.values())
-        is_shallow = is_among(function, _SHALLOW)
-        if not all(_is_plain(x, is_shallow) for x in given):
-            raise OnHost("an object of the user's is looked at")
+    if is_among(function, _OF_CLASSES):
+        return _of_classes(function, args, keywords)
+    args = [_entered(slicer, x) for x in args]
+    keywords = {key: _entered(slicer, x) for key, x in keywords.items()}
+    given = (*args, *keywords.values())
+    is_shallow = is_among(function, _SHALLOW)
+    if not all(_is_plain(x, is_shallow) for x in given):
+        raise OnHost("an object of the user's is looked at")
     if not is_among(function, _SHALLOW) and any(map(holds_number, given)):
         raise OnHost("a builtin of numbers of the program")
     if function in (str, repr, sorted, min, max, any, all) and any(
         isinstance(x, Tensor) for x in _flat(given)
     ):
         raise OnHost("a builtin that looks into tensors")
-    if function in (hasattr, getattr):
-        raise OnHost
     result = function(*args, **keywords)
     if result.__class__ in ITERATORS:
         slicer.makings[id(result)] = result
         if slicer.current is not None:
             slicer.made_by[id(result)] = slicer.current
     return slicer.make(result) if result.__class__ in (list, dict) else result
+
+
+def _of_classes(function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
+    if len(args) == 2 and not keywords and function is isinstance:
+        return classes.is_instance(*args)
+    if len(args) == 2 and not keywords and function is issubclass:
+        return classes.is_subclass(*args)
+    if len(args) == 1 and not keywords and function is type:
+        return type(*args)
+    if len(args) == 1 and not keywords and function is callable and type(args[0]) in _CALLABLES:
+        return True
+    raise OnHost(f"{function.__name__} asks an object of the user's")
 
 
 def _entered(slicer: Slicer, x: Any) -> Any:

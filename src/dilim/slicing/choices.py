@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dilim.slicing import contents, numbers
+from dilim.slicing import classes, contents, numbers
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import PLAIN
@@ -63,7 +63,7 @@ def truth(slicer: Slicer, value: Any) -> bool | Number:
         return bool(value)
     if kind in PLAIN or kind in (list, dict):
         return bool(value)
-    if not hasattr(kind, "__bool__") and not hasattr(kind, "__len__"):
+    if classes.is_default(slicer, value, "__bool__", "__len__"):
         return True
     raise Unsliceable(f"the truth of an object of {kind.__name__}")
 

@@ -57,6 +57,8 @@ def opened(slicer: Slicer, value: Any) -> Any:
     slicer.entry.guard(f"list({path}) == {slicer.entry.constant(keys)}")
     kinds = list(map(type, keys))
     slicer.entry.guard(f"list(map(type, {path})) == {slicer.entry.constant(kinds)}")
+    if not {str, int, bool}.issuperset(kinds):
+        slicer.entry.guard(f"repr(list({path})) == {repr(keys)!r}")  # tells 0.0 from -0.0
     return {key: _outside(slicer, value, key) for key in keys}
 
 

@@ -17,16 +17,20 @@ import numpy as np
 from dilim import dtypes
 from dilim.ir.types import Type
 from dilim.runtime.devices import CPU, Storage
-from dilim.slicing.errors import Unsliceable
+from dilim.slicing.attributes import in_classes
+from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.fingerprints import Fingerprint
 from dilim.slicing.gates import Demands, Gate, tuple_of
 from dilim.slicing.numbers import SMALL, Number, type_of_kind
+from dilim.slicing.operators import is_constant
 from dilim.tensors.cells import Cell
 from dilim.tensors.tensor import Tensor
 from dilim.tensors.tracer import Trace
 
-EQUAL: Final = (str, bytes, bool, type(None), type(Ellipsis), range, slice, complex)
+EQUAL: Final = frozenset({str, bytes, bool, type(None), type(Ellipsis)})
 """Types whose objects are constants of a program, compared by value."""
+_SHOWN: Final = frozenset({range, slice, complex})
+"""The same, compared by their text, since some are equal that are told apart otherwise."""
 BY_IDENTITY: Final = (
     type,
     types.FunctionType,
@@ -133,12 +137,18 @@ class Entry:
         return result
 
     def _enter(self, value: Any, path: str) -> Any:
-        kind = value.__class__
+        kind = type(value)
+        if in_classes(kind, "__class__") is not object.__dict__["__class__"]:
+            raise OnHost("an object that says itself what it is")
         if kind is Tensor:
             return self._tensor(value, path)
         if kind is int or kind is float:
             return self._number(value, path)
-        if isinstance(value, EQUAL) or (kind is tuple and not value):
+        if kind in _SHOWN and is_constant(value):
+            self.guard(f"{path}.__class__ is {self.constant(kind)}")
+            self.guard(f"repr({path}) == {repr(value)!r}")
+            return value
+        if kind in EQUAL or (kind is tuple and not value):
             self.guard(f"{path}.__class__ is {self.constant(kind)}")
             self.guard(f"{path} == {self.constant(value)}")
             return value

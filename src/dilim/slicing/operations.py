@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.ir.types import Type
-from dilim.slicing import attributes, calls, choices, contents, items, numbers, program
+from dilim.slicing import attributes, calls, choices, classes, contents, items, numbers, program
 from dilim.slicing.errors import OnHost
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import PLAIN, applied, check_depth, is_constant
@@ -258,9 +258,19 @@ def _compare(slicer: Slicer, node: ast.Compare) -> Callable[[], Any]:
         if not is_constant(a) or not is_constant(b):
             raise OnHost("a search on the host")
         return lambda: function(a, b)
-    if (a is None or b is None) and Host not in (a.__class__, b.__class__):
+    if (a is None or b is None) and _are_told_apart(slicer, a, b):
         return lambda: function(a, b)
     return binary(slicer, function, left, right)
+
+
+def _are_told_apart(slicer: Slicer, *pair: Any) -> bool:
+    """Whether objects are compared with None without code of the user's."""
+    return all(
+        isinstance(x, Tensor)
+        or x.__class__ in (*PLAIN, Number, list, dict)
+        or (x.__class__ is not Host and classes.is_default(slicer, x, "__eq__", "__ne__"))
+        for x in pair
+    )
 
 
 def _which(is_one: bool | Number, function: Any) -> Any:

@@ -1,0 +1,63 @@
+"""What classes say of their objects: which questions can be answered without the user's code.
+
+A class may decide itself what is of its kind, what its objects are equal to and whether they are
+true, and may begin to do so between two calls. So an answer is taken only where Python's own
+classes give it, and where a class of the user's could come to give another, it is guarded.
+"""
+
+from __future__ import annotations
+
+import enum
+import types
+from typing import TYPE_CHECKING, Any, Final
+
+from dilim.slicing.attributes import in_classes
+from dilim.slicing.errors import OnHost
+from dilim.slicing.reach import HEAP_TYPE
+
+if TYPE_CHECKING:
+    from dilim.slicing.slicer import Slicer
+
+_PLAIN_METACLASSES: Final = (type, enum.EnumMeta)
+
+
+def is_instance(x: Any, classes: Any) -> bool:
+    """``isinstance(x, classes)``.
+
+    Raises:
+        OnHost: a class may decide itself what is of its kind.
+    """
+    return is_subclass(type(x), classes)
+
+
+def is_subclass(kind: Any, classes: Any) -> bool:
+    """``issubclass(kind, classes)``.
+
+    Raises:
+        OnHost: a class may decide itself what is of its kind.
+    """
+    if not isinstance(kind, type) or not _are_plain(classes):
+        raise OnHost("a class that may decide itself what is of its kind")
+    return issubclass(kind, classes)
+
+
+def _are_plain(classes: Any) -> bool:
+    if type(classes) is tuple:
+        return all(map(_are_plain, classes))
+    if type(classes) is types.UnionType:
+        return all(map(_are_plain, classes.__args__))
+    return type(classes) in _PLAIN_METACLASSES
+
+
+def is_default(slicer: Slicer, x: Any, *names: str) -> bool:
+    """Whether an object's class has special methods, if at all, as ``object`` has them."""
+    kind = type(x)
+    defaults = [in_classes(object, name) for name in names]
+    if any(in_classes(kind, name) is not each for name, each in zip(names, defaults, strict=True)):
+        return False
+    if kind.__flags__ & HEAP_TYPE:
+        constant = slicer.entry.constant
+        for name, each in zip(names, defaults, strict=True):
+            found = f"{constant(in_classes)}({constant(kind)}, {name!r})"
+            slicer.entry.guard(f"{found} is {constant(each)}")
+    return True

@@ -1,0 +1,149 @@
+"""Small programs whose constants could be taken for others: what they depend on changes."""
+
+from slicing.comparing import Call
+from slicing.small_programs import Small
+
+X = "[dilim.ones(2)]"
+
+
+def _small(source, *calls, **expectations):
+    # what is depended on changes on purpose, and the run that sees it is left
+    return Small(source, calls, None, None, **{"may_leave": True} | expectations)
+
+
+def _given(function, *values):
+    return _small(function, *(f"[dilim.ones(2), {value}]" for value in values))
+
+
+EQUALS = {
+    "ranges that are equal": _given(
+        "def f(x, r): return x * len(r), r", "range(0)", "range(1, 1)", "range(0, 3, 2)", "range(4)"
+    ),
+    "complex numbers that are equal": _given(
+        "def f(x, z): return x, z, str(z)", "0j", "-0j", "complex(0, -0.0)", "complex(-0.0, 0)"
+    ),
+    "slices that are equal": _given(
+        "def f(x, s): return x + 1, s",
+        *("slice(0, 1)", "slice(False, 1)", "slice(0.0, 1)", "slice(-0.0, True)"),
+    ),
+    "slices of objects": _given(
+        "def f(x, s): return x + 1, s",
+        *("slice(dilim.ones(2), 1)", "slice(dilim.zeros(2), 1)", "slice([1], 2)", "slice([2], 2)"),
+    ),
+    "keys that are equal": _given(
+        "def f(x, d): return list(d), [k for k in d], x * len(d)",
+        *("{1: 0}", "{True: 0}", "{1.0: 0}", "{0.0: 0}", "{-0.0: 0}"),
+        *("{(1,): 0}", "{(True,): 0}", "{(0.0,): 0}", "{(-0.0,): 0}"),
+    ),
+    "texts of an own kind": _small(
+        """
+class Name(str):
+    scale = 1.0
+
+NAME = Name("a")
+
+def f(x):
+    return x * NAME.scale, NAME == "a"
+""",
+        X,
+        Call(X, before="NAME = Name('a'); NAME.scale = 2.0"),
+        Call(X, before="Name.__eq__ = lambda self, other: False"),
+        X,
+    ),
+}
+
+CLASSES = {
+    "a class that is registered": _small(
+        """
+import abc
+
+class Kind(abc.ABC):
+    pass
+
+class U:
+    pass
+
+u = U()
+
+def f(x):
+    return x * (2 if isinstance(u, Kind) else 3), issubclass(U, Kind)
+""",
+        X,
+        Call(X, before="Kind.register(U)"),
+        X,
+    ),
+    "a class that decides what is of its kind": _small(
+        """
+class Meta(type):
+    def __instancecheck__(cls, x):
+        print("check")
+        return True
+
+class Anything(metaclass=Meta):
+    pass
+
+def f(x):
+    return isinstance(x, Anything), isinstance(1, (int, str)), isinstance(1, int | str), x + 1
+""",
+        *(X,) * 3,
+    ),
+    "a class made in the function with type": _small(
+        "def f(x): return type('K', (), {}), type(x).__name__, x + 1",
+        *(X,) * 3,
+    ),
+    "an object that becomes one to be called": _small(
+        """
+class K:
+    pass
+
+k = K()
+
+def f(x):
+    return x * (2 if callable(k) else 3), callable(f), callable(K), callable(1)
+""",
+        X,
+        Call(X, before="K.__call__ = lambda self: 1"),
+        Call(X, before="del K.__call__"),
+    ),
+    "objects that are compared with None": _small(
+        """
+class Own:
+    def __eq__(self, other):
+        print("eq")
+        return other is None
+
+class Plain:
+    pass
+
+own, plain, hook = Own(), Plain(), None
+
+def f(x):
+    return own == None, own != None, None == own, plain == None, hook != None, x * 2
+""",
+        *(X, X),
+        Call(X, before="Plain.__eq__ = lambda self, other: 'equal'"),
+        Call(X, before="hook = print"),
+        Call(X, before="del Plain.__eq__; Plain.__ne__ = Plain.__eq__"),
+    ),
+    "objects that come to be false": _small(
+        """
+class K:
+    pass
+
+k = K()
+
+def f(x):
+    if k:
+        return x + 1
+    return x - 1
+""",
+        *(X, X),
+        Call(X, before="K.__bool__ = lambda self: False"),
+        Call(X, before="del K.__bool__; K.__len__ = lambda self: 0"),
+        Call(X, before="del K.__len__"),
+        native=3,
+        fallback="the truth of an object of K",
+    ),
+}
+
+PROGRAMS = {**EQUALS, **CLASSES}
