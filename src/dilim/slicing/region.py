@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,6 +34,8 @@ from dilim.slicing.tracing import SlicerTrace
 from dilim.slicing.values import Host, Range
 from dilim.slicing.worth import has_loop
 from dilim.tensors import control
+from dilim.tensors.cells import Cell
+from dilim.tensors.random import default_generator
 from dilim.tensors.symbolic import finish
 from dilim.tensors.tape import mode
 
@@ -166,6 +168,7 @@ class Region:
         traced = finish(slicer.trace, [])
         self.graph: Graph = traced.graph
         cells = traced.cells
+        _guard_generator(entry, cells)
         self.gated = entry.gate(cells)
         self.kinds = kinds_of(entry, self.names, "argument" if self.after is None else "variable")
         self.unknown = slicer.unknown
@@ -341,6 +344,13 @@ class Region:
             for channel, count in runner.session.served().items():
                 found[channel] = found.get(channel, 0) + count
         return found
+
+
+def _guard_generator(entry: Entry, cells: Sequence[Cell]) -> None:
+    """Each thread has a default generator of its own: see to it that it is the one that is used."""
+    own = default_generator()
+    if any(cell.storage is own._state._storage for cell in cells):
+        entry.guard(f"{entry.constant(default_generator)}() is {entry.constant(own)}")
 
 
 def _finish(slicer: Slicer, value: Any, atom: Any, is_loop: bool) -> None:
