@@ -319,7 +319,7 @@ def f(x):
     return x * a, b
 """,
         VECTOR,
-        1,
+        0,
         1,
     ),
     "errors in a generator": Small(

@@ -170,6 +170,29 @@ def f(x, n):
 """,
         tuple(f"[dilim.ones(2), {n}]" for n in (3, 7, 0, 1)),
     ),
+    "comprehensions of dicts and stars": Small(
+        """
+def f(x, xs):
+    names = {f"t{len(xs)}": x, "b": x * 2}
+    first, *rest = xs
+    a, *_, c = (x, 1, 2, xs)
+    table = {k: v * k for k, v in enumerate(rest) if k != 1}
+    return names, rest, table, a, c is xs, {k + 1: w for k in range(2) for w in [x + k]}
+""",
+        ("[dilim.ones(2), [dilim.zeros(2), dilim.ones(1), dilim.ones(2) * 3]]",) * 3
+        + ("[dilim.ones(2), [dilim.zeros(2)]]",),
+        sends=None,
+    ),
+    "a result with values of the host": Small(
+        """
+def f(x, k):
+    order = list(range(5))
+    random.shuffle(order)
+    text = f"{k}"
+    return x * 2, order, text, (x, k), [x + 1]
+""",
+        ("[dilim.ones(2), 3]",) * 3,
+    ),
     "a list in an attribute": Small(
         """
 class Box:

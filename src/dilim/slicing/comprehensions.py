@@ -21,7 +21,7 @@ from dilim.slicing.names import (
     inner_parts,
     renamed,
 )
-from dilim.slicing.program import Atom, Exit, For, Step, Summary
+from dilim.slicing.program import Atom, Block, Exit, For, Step, Summary
 
 
 @dataclass(slots=True, frozen=True)
@@ -63,7 +63,7 @@ class Comprehensions(Expressions):
 
     def _turns(
         self,
-        node: ast.ListComp | ast.GeneratorExp,
+        node: ast.ListComp | ast.DictComp | ast.GeneratorExp,
         items: Atom,
         each: Callable[[], object],
     ) -> None:
@@ -77,7 +77,7 @@ class Comprehensions(Expressions):
 
     def _turn(
         self,
-        node: ast.ListComp | ast.GeneratorExp,
+        node: ast.ListComp | ast.DictComp | ast.GeneratorExp,
         level: int,
         items: Atom,
         each: Callable[[], object],
@@ -244,11 +244,44 @@ class Comprehensions(Expressions):
             self.harmless.add(whole)
         return self._whole(located(whole, node), target)
 
-    _DictComp = _SetComp
     _GeneratorExp = _SetComp
 
-    def _is_plain(self, node: ast.ListComp | ast.GeneratorExp) -> bool:
-        """Whether a list comprehension does the same as a loop in this function.
+    def _DictComp(self, node: ast.DictComp, target: str | None) -> Atom:
+        if not self._is_plain(node):
+            return self._SetComp(node, target)
+        items = self.held(self.atom(node.generators[0].iter))
+        target = target or self.new()
+        before = self.bound
+        with self.into() as block:
+            made = self.new("dict")
+            self.assign(made, ast.Dict([], []), node)
+
+            def put() -> None:
+                key, value = self.atoms(node.key, node.value)
+                place = ast.Subscript(load(made, node), key, ast.Store())
+                item = ast.copy_location(place, node.key)
+                self.step(ast.Assign([item], value), node.value)
+
+            self._turns(node, items, put)
+            self.assign(target, load(made, node), node)
+        self.bound = before
+        whole = copy.copy(node)
+        head = node.generators[0]
+        whole.generators = [
+            ast.comprehension(head.target, items, head.ifs, 0),
+            *node.generators[1:],
+        ]
+        result = self._whole(located(whole, node), target)
+        self._summarised(block, "")
+        return result
+
+    def _summarised(self, block: Block, builtin: str) -> None:
+        """Note another way to do what the last step does."""
+        if self.block and isinstance(self.block[-1], Step):
+            self.block[-1].summary = Summary(builtin, block)
+
+    def _is_plain(self, node: ast.ListComp | ast.DictComp | ast.GeneratorExp) -> bool:
+        """Whether a comprehension does the same as a loop in this function.
 
         Not if an inner function keeps its variables, if a name in it may be unbound (the message of
         the error differs), or if it uses one of its variables too early.
@@ -262,10 +295,11 @@ class Comprehensions(Expressions):
         outer = [name for name in uses.reads if name not in own and name not in uses.writes]
         if not all(self.is_bound(name) for name in outer if self.is_local(name)):
             return False
+        nothing = ast.Constant(None)
         for place, generator in enumerate(node.generators):
             unbound = comprehension_variables(
-                ast.ListComp(node.elt, node.generators[place:])
-            ) - comprehension_variables(ast.ListComp(node.elt, node.generators[:place]))
+                ast.ListComp(nothing, node.generators[place:])
+            ) - comprehension_variables(ast.ListComp(nothing, node.generators[:place]))
             if place and unbound & set(Uses([generator.iter]).reads):
                 return False
         return True

@@ -23,6 +23,7 @@ from dilim.slicing.report import Notes
 from dilim.slicing.tapes import Tapes
 from dilim.slicing.tracing import SlicerTrace, symbolic
 from dilim.slicing.values import Choice
+from dilim.tensors.random import default_generator
 from dilim.tensors.tensor import Tensor
 
 RETURNED: Final = "%return"
@@ -243,6 +244,10 @@ class Interpreter:
             return tuple(items) if result.__class__ is tuple else self.make(items)
         if result.__class__ is dict:
             return self.make({key: self.in_graph(x) for key, x in result.items()})
+        if result is default_generator():
+            known = self.entry.constant(default_generator)
+            self.entry.guard(f"{known}() is {self.entry.constant(result)}")
+            return result
         if attributes.is_dilims(type(result)) and not result.__class__.__module__.startswith(
             ("dilim.dtypes", "dilim.tensors.tape")
         ):

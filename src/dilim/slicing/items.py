@@ -14,7 +14,7 @@ from dilim.slicing.errors import OnHost
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import beside, check_depth, is_constant, needs_value
 from dilim.slicing.parts import Part
-from dilim.slicing.values import Host, View, holds_hidden, is_received
+from dilim.slicing.values import Host, Result, View, holds_hidden, is_received
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -181,13 +181,24 @@ def _has(container: Any, key: Any) -> bool:
     return key.__class__ is int and -len(container) <= key < len(container)
 
 
-def display(slicer: Slicer, node: ast.Tuple | ast.List) -> Callable[[], Any]:
+def display(slicer: Slicer, node: ast.Tuple | ast.List, target: str) -> Callable[[], Any]:
     """How to make a tuple or a list.
+
+    Args:
+        slicer: who interprets.
+        node: the display.
+        target: the name that it is bound to.
 
     Raises:
         OnHost: the host has to.
     """
     items: list[Any] = []
+    has_star = any(isinstance(element, ast.Starred) for element in node.elts)
+    if isinstance(node, ast.Tuple) and not has_star and slicer.ends_with(target):
+        values = [slicer.handle(element) for element in node.elts]
+        if Host in map(type, values):
+            names = [getattr(element, "id", "") for element in node.elts]
+            return lambda: Result(tuple(zip(values, names, strict=True)))
     for element in node.elts:
         if isinstance(element, ast.Starred):
             value = slicer.atom(element.value)
@@ -232,20 +243,23 @@ def unpack(slicer: Slicer, target: Any, value: Any) -> Callable[[], None]:
         if not value.shape or value.shape[0] > 64:
             raise OnHost
         items: Any = None
-    elif value.__class__ in (tuple, str, range) or id(value) in slicer.fresh:
+    elif value.__class__ in (str, range):
         items = list(value)
-    elif value.__class__ is View:
-        items = list(value.now())
     else:
-        raise OnHost
+        items = list(contents.opened(slicer, value))
     names = target.elts
     count = value.shape[0] if items is None else len(items)
-    if count != len(names) or any(isinstance(x, ast.Starred) for x in names):
-        raise OnHost
+    star = next((k for k, x in enumerate(names) if isinstance(x, ast.Starred)), None)
+    if count != len(names) if star is None else count < len(names) - 1:
+        raise OnHost("a sequence of another length is unpacked")
 
     def bind() -> None:
         found = [value[k] for k in range(count)] if items is None else items
+        if star is not None:
+            end = star + 1 + count - len(names)
+            found = [*found[:star], slicer.make(found[star:end]), *found[end:]]
         for name, item in zip(names, found, strict=True):
-            slicer.env[name.id] = item
+            plain: Any = name.value if isinstance(name, ast.Starred) else name
+            slicer.env[plain.id] = item
 
     return bind

@@ -121,7 +121,7 @@ def _expression(slicer: Slicer, step: program.Step, node: Any) -> Callable[[], A
         case ast.Subscript():
             return items.read(slicer, step, node)
         case ast.Tuple() | ast.List():
-            return items.display(slicer, node)
+            return items.display(slicer, node, step.writes[0])
         case ast.Dict():
             return items.dictionary(slicer, node)
         case ast.JoinedStr():

@@ -37,7 +37,7 @@ class Step:
         reads: the local names that it reads, in order, each once.
         writes: the local names that it binds or deletes.
         line: in the user's file.
-        summary: another way to do the same, for some calls.
+        summary: another way to do the same, for some calls and comprehensions.
     """
 
     node: ast.stmt
@@ -49,11 +49,11 @@ class Step:
 
 @dataclass(slots=True, eq=False)
 class Summary:
-    """A call such as ``sum(x for x in items)`` without the generator.
+    """A call such as ``sum(x for x in items)``, or a comprehension, as a loop.
 
     Attributes:
-        builtin: the name of the function, which has to be the built-in one.
-        block: a loop that does the same, but for the frame of the generator in errors.
+        builtin: the name of the function, which has to be the built-in one; empty for none.
+        block: a loop that does the same, but for a frame of its own in errors.
     """
 
     builtin: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +13,7 @@ from dilim.ir.graph import Graph
 from dilim.ir.structure import STRUCTURAL, walk
 from dilim.ir.types import Type
 from dilim.runtime.cache import cache
-from dilim.slicing import program, surprises
+from dilim.slicing import handing_back, program
 from dilim.slicing.changes import kinds_of
 from dilim.slicing.direct import direct_call
 from dilim.slicing.endings import Ending, ending_of
@@ -33,7 +33,8 @@ from dilim.slicing.tracebacks import of_operation
 from dilim.slicing.tracing import SlicerTrace
 from dilim.slicing.values import Host, Range
 from dilim.slicing.worth import has_loop
-from dilim.tensors import control
+from dilim.tensors.cells import Cell
+from dilim.tensors.random import default_generator
 from dilim.tensors.symbolic import finish
 from dilim.tensors.tape import mode
 
@@ -134,7 +135,9 @@ class Region:
         slicer = Slicer(trace, entry, profile, decisions, Notes())
         slicer.deadline = self._deadline
         slicer.fragment = _fragments()
-        slicer.finish = lambda value, atom: _finish(slicer, value, atom, self.after is not None)
+        slicer.finish = lambda value, atom: handing_back.finish(
+            slicer, value, atom, self.after is not None
+        )
         try:
             self._interpret(slicer, frame)
             self._keep(slicer)
@@ -155,7 +158,7 @@ class Region:
                     env[name] = self._enter(slicer, frame[name], entry.argument(name), name)
                 slicer.block(self.code.body)
                 if not slicer.dead:
-                    _fall_through(slicer, lambda: self._end(slicer))
+                    handing_back.fall_through(slicer, lambda: self._end(slicer))
         finally:
             for leaf, grad in grads.values():
                 leaf.grad = grad
@@ -166,6 +169,7 @@ class Region:
         traced = finish(slicer.trace, [])
         self.graph: Graph = traced.graph
         cells = traced.cells
+        _guard_generator(entry, cells)
         self.gated = entry.gate(cells)
         self.kinds = kinds_of(entry, self.names, "argument" if self.after is None else "variable")
         self.unknown = slicer.unknown
@@ -219,7 +223,7 @@ class Region:
         if self.after is None:
             slicer.finish(None, None)
         else:
-            _end_of_loop(slicer, self.after)
+            handing_back.end_of_loop(slicer, self.after)
 
     @property
     def is_native(self) -> bool:
@@ -343,37 +347,11 @@ class Region:
         return found
 
 
-def _finish(slicer: Slicer, value: Any, atom: Any, is_loop: bool) -> None:
-    """The end of the region: everything that the host can see is brought up to date."""
-    slicer.flush()
-    action = slicer.action(END)
-    if value.__class__ is Host:
-        expression = f"F[{slicer.scope.number}][{atom.id!r}]"
-    else:
-        expression = slicer.objects.expression(value, action)
-    returned = f'("return", {expression})' if is_loop else expression
-    action.lines.append(f"R.result = {returned}")
-    action.names["return"] = expression
-    action.lines += slicer.write_back(action)
-    control.send_in(slicer.trace, action.channel, action.sent)
-
-
-def _fall_through(slicer: Slicer, end: Callable[[], None]) -> None:
-    leaving = slicer.leaving()
-    if leaving is False:
-        end()
-    elif leaving is not True:
-        slicer.branch(leaving, lambda: None, end)
-    slicer.flush()
-
-
-def _end_of_loop(slicer: Slicer, names: frozenset[str]) -> None:
-    """The end of a region that is a loop: the frame has what is read afterwards."""
-    slicer.flush()
-    action = slicer.action(END)
-    lines = surprises.frame_lines(slicer, slicer.scope, names, action)
-    action.lines += lines + slicer.write_back(action) + ["R.result = None"]
-    control.send_in(slicer.trace, action.channel, action.sent)
+def _guard_generator(entry: Entry, cells: Sequence[Cell]) -> None:
+    """Each thread has a default generator of its own: see to it that it is the one that is used."""
+    own = default_generator()
+    if any(cell.storage is own._state._storage for cell in cells):
+        entry.guard(f"{entry.constant(default_generator)}() is {entry.constant(own)}")
 
 
 def _fragments() -> Callable[[Scope, Any, Any], Callable[[dict[str, Any]], None]]:

@@ -29,7 +29,7 @@ from dilim.slicing.errors import LoopSignal, MayBeUnbound, OnHost, Restart, Unsl
 from dilim.slicing.interpreter import RESULT, RETURNED, Mark
 from dilim.slicing.naming import Naming
 from dilim.slicing.numbers import Number
-from dilim.slicing.values import UNBOUND, Conflict, Host
+from dilim.slicing.values import UNBOUND, Conflict, Host, Result
 from dilim.tensors.sites import standing_at
 from dilim.tensors.tape import no_grad
 
@@ -63,6 +63,7 @@ class Slicer(Naming):
         for position in range(start, len(block)):
             scope.path[-1] = position
             scope.at = block[position]
+            self._following = block[position + 1] if position + 1 < len(block) else None
             self.statement(block[position])
             if self.dead:
                 return
@@ -73,6 +74,18 @@ class Slicer(Naming):
                 rest = functools.partial(self._rest, block, position + 1)
                 self.branch(leaving, lambda: None, rest, block[-1])
             return
+
+    _following: program.Statement | None = None
+
+    def ends_with(self, name: str) -> bool:
+        """Whether the region ends with the statement after that at hand, which returns a name."""
+        following = self._following
+        return (
+            len(self.scopes) == 1
+            and isinstance(following, program.Exit)
+            and following.kind == "return"
+            and getattr(following.value, "id", None) == name
+        )
 
     def leaving(self) -> Any:
         """Whether the rest of the block is skipped: a bool, or a Number."""
@@ -177,6 +190,8 @@ class Slicer(Naming):
         for name in step.writes:
             if self.env.get(name, UNBOUND).__class__ is not Host:
                 self.keeping.end(number, name)
+        if any(self.env.get(name).__class__ is Result for name in step.writes):
+            return  # what it reads is read at the end
         live = self.scope.live.after.get(step, step.reads)
         for name in step.reads:
             if name[0] == "%" and name not in live:

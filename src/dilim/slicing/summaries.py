@@ -28,11 +28,13 @@ def summarise(slicer: Slicer, step: Step) -> bool:
     mark = Mark(slicer, slicer.trace.top)
     unknown, actions = slicer.unknown, len(slicer.actions)
     try:
-        function = slicer.atom(node.value.func)
+        is_meant = True
+        if summary.builtin:
+            is_meant = slicer.atom(node.value.func) is getattr(builtins, summary.builtin)
         slicer.block(summary.block, "summary")
         result = slicer.env.get(node.targets[0].id)
         if (
-            function is getattr(builtins, summary.builtin)
+            is_meant
             and len(slicer.actions) == actions
             and not (summary.builtin == "sum" and _is_compensated(result))
         ):

@@ -129,6 +129,17 @@ class View:
         return tuple(getattr(self.owner, self.method)())
 
 
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A tuple that is returned at once, with values of the host in it.
+
+    Attributes:
+        items: the values, and the names that they have where they are the host's.
+    """
+
+    items: tuple[tuple[Any, str], ...]
+
+
 class _Unbound:
     def __repr__(self) -> str:
         return "<unbound>"
