@@ -7,6 +7,7 @@ from slicing import (
     small_derivatives,
     small_errors,
     small_forms,
+    small_lessons,
     small_lifetimes,
     small_loops,
     small_objects,
@@ -28,6 +29,7 @@ ALL = {
     **small_training.PROGRAMS,
     **small_derivatives.DERIVATIVES,
     **small_real.PROGRAMS,
+    **small_lessons.PROGRAMS,
     **small_values.VALUES,
 }
 
