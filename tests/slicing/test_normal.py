@@ -1,6 +1,7 @@
 import __future__
 
 import ast
+import gc
 import linecache
 
 import pytest
@@ -299,8 +300,18 @@ def test_a_normal_form_is_made_once():
 def test_equal_code_of_another_file_is_another_function():
     first, second = (load("\ndef f(a): return a\n")["f"] for _ in range(2))
     assert first.__code__ == second.__code__
-    names = [function_of(f).filename for f in (first, second, first)]
-    assert names[0] == names[2] != names[1]
+    forms = [function_of(f) for f in (first, second, first)]
+    assert forms[0].filename != forms[1].filename
+    assert forms[0] is forms[2]
+
+
+def test_a_normal_form_is_kept_while_an_equal_one_goes():
+    first, second = (load("\ndef f(a): return a\n")["f"] for _ in range(2))
+    function_of(first)
+    known = function_of(second)
+    del first
+    gc.collect()
+    assert function_of(second) is known
 
 
 def test_switches_of_the_compiler_are_kept():

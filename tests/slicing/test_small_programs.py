@@ -8,6 +8,7 @@ from slicing import (
     small_errors,
     small_forms,
     small_guards,
+    small_lessons,
     small_lifetimes,
     small_loops,
     small_objects,
@@ -30,6 +31,7 @@ ALL = {
     **small_training.PROGRAMS,
     **small_derivatives.DERIVATIVES,
     **small_real.PROGRAMS,
+    **small_lessons.PROGRAMS,
     **small_values.VALUES,
 }
 

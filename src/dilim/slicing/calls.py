@@ -59,6 +59,8 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
     if is_traced(function):
         read = _read_of_tensor(function)
         return read or library.prepare(slicer, function, node, args, keywords)
+    if not isinstance(function, types.FunctionType | types.MethodType):
+        function = _called_method(slicer, function) or function
     users = isinstance(function, types.FunctionType | types.MethodType)
     if any(x.__class__ is Host for x in (*args, *keywords.values())):
         starred = any(isinstance(x, ast.Starred) for x in node.args)
@@ -85,9 +87,6 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
         return lambda: _pure(slicer, function, args, keywords)
     if users:
         return lambda: inline(slicer, step, function, args, keywords)
-    method = _called_method(slicer, function)
-    if method is not None:
-        return lambda: inline(slicer, step, method, args, keywords)
     raise OnHost(f"{described(function)} is called")
 
 

@@ -35,6 +35,14 @@ class Again(LoopSignal):
     """The loop has to be interpreted once more, with more to carry."""
 
 
+class Before(LoopSignal):
+    """A name has to be the host's from before the loop on."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
 class Peel(LoopSignal):
     """The first turn has to be taken out of the loop."""
 
@@ -361,7 +369,7 @@ class Carried:
         if before is UNBOUND:
             return
         if before.__class__ is not Host and not isinstance(before, Conflict):
-            raise Restart(("before", (self.statement, name)))
+            raise Before(name)
 
     def after_loop(self, after: dict[Place, Any], places: list[Place]) -> None:
         """Names that are bound in the loop, but are not carried."""

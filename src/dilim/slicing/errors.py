@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
+
+TOO_LONG: Final = "slicing takes too long"
+"""The reason for giving up where there is no end to it."""
 
 
 class Unsliceable(Exception):

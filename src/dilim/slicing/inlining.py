@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing import program
 from dilim.slicing.attributes import is_dilims, is_module
-from dilim.slicing.errors import OnHost, Restart, Unsliceable
+from dilim.slicing.errors import TOO_LONG, OnHost, Restart, Unsliceable
 from dilim.slicing.interpreter import RESULT, Scope
 from dilim.slicing.numbers import Number
+from dilim.slicing.retreats import Retreat
 from dilim.slicing.source import function_of
 from dilim.slicing.values import UNBOUND, Host
 from dilim.tensors.tensor import Tensor
@@ -84,6 +85,7 @@ def inline(
         if recursive > 2 and any(x.__class__ is Number for x in env.values()):
             raise OnHost("a function that calls itself depending on a number of the program")
     slicer.flush()
+    retreat = Retreat(slicer)
     scope = Scope(code, function, slicer.new_frame(), env)
     for name, value in list(env.items()):
         if value.__class__ is Given:
@@ -93,16 +95,22 @@ def inline(
             raise OnHost("a host value among starred parameters")
     slicer.scopes.append(scope)
     work, actions = slicer.trace.work, len(slicer.actions)
+    refused = ""
     try:
         slicer.block(code.body)
         slicer.flush()
         result = scope.env.get(RESULT)
-    except (Unsliceable, OnHost):
-        raise Restart(("host", step)) from None
+        if slicer.trace.work == work and len(slicer.actions) > actions + 2:
+            refused = "nothing in it is the graph's"
+    except (Unsliceable, OnHost) as refusal:
+        if refusal.reason == TOO_LONG:
+            raise
+        refused = refusal.reason or "it is left to the host"
     finally:
         slicer.scopes.pop()
-    if slicer.trace.work == work and len(slicer.actions) > actions + 2:
-        raise Restart(("host", step))  # nothing in it is the graph's
+    if refused:
+        retreat.go_back()
+        raise OnHost(refused)
     if result.__class__ is Host:
         node: Any = step.node
         target = getattr(node.targets[0], "id", "")

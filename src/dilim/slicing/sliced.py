@@ -10,7 +10,7 @@ from dilim.errors import UnsupportedError
 from dilim.slicing import faces
 from dilim.slicing.advice import Adviser
 from dilim.slicing.direct import MISS, quick_call
-from dilim.slicing.errors import Unsliceable
+from dilim.slicing.errors import TOO_LONG, Unsliceable
 from dilim.slicing.explanation import Explanation
 from dilim.slicing.fronts import redirect
 from dilim.slicing.implicit import refuse_transfers
@@ -22,7 +22,6 @@ from dilim.slicing.narration import Narrator
 from dilim.slicing.program import Function
 from dilim.slicing.region import Region
 from dilim.slicing.running_loops import LoopWatcher
-from dilim.slicing.slicer import TOO_LONG
 from dilim.slicing.source import function_of
 from dilim.slicing.statistics import Statistics
 from dilim.slicing.walker import Walker

@@ -12,7 +12,7 @@ import ast
 import functools
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from dilim.ir.graph import Site
 from dilim.slicing import (
@@ -25,15 +25,21 @@ from dilim.slicing import (
     scopes,
     summaries,
 )
-from dilim.slicing.errors import LoopSignal, MayBeUnbound, OnHost, Restart, Unsliceable, placed
+from dilim.slicing.errors import (
+    TOO_LONG,
+    LoopSignal,
+    MayBeUnbound,
+    OnHost,
+    Restart,
+    Unsliceable,
+    placed,
+)
 from dilim.slicing.interpreter import RESULT, RETURNED, Mark
 from dilim.slicing.naming import Naming
 from dilim.slicing.numbers import Number
 from dilim.slicing.values import UNBOUND, Conflict, Host, Result
 from dilim.tensors.sites import standing_at
 from dilim.tensors.tape import no_grad
-
-TOO_LONG: Final = "slicing takes too long"
 
 
 class Slicer(Naming):

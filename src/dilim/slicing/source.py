@@ -30,7 +30,7 @@ _FUTURE = reduce(
 _FRAME_READERS = {"exec", "eval", "locals", "globals"}
 _FRAME_READERS_WITHOUT_ARGUMENTS = {"vars", "dir"}
 
-_functions: weakref.WeakKeyDictionary[types.CodeType, Function] = weakref.WeakKeyDictionary()
+_functions: dict[int, tuple[weakref.ref[types.CodeType], Function]] = {}
 
 
 def function_of(f: Callable[..., Any]) -> Function:
@@ -49,23 +49,19 @@ def function_of(f: Callable[..., Any]) -> Function:
     if not isinstance(f, types.FunctionType):
         raise Unsliceable(f"{type(f).__name__} objects have no Python source", 0)
     code = f.__code__
-    known = _functions.get(code)
-    # Code objects are equal when they do the same, wherever they were written.
-    if known is not None and (known.filename, known.qualified_name) == _place(code):
-        return known
-    function = _normalise(f)
-    _functions[code] = function
-    return function
+    # By identity: code objects are equal when they do the same, wherever they were written.
+    key = id(code)
+    known = _functions.get(key)
+    if known is None:
+        until = weakref.ref(code, lambda _: _functions.pop(key, None))
+        known = _functions[key] = until, _normalise(f)
+    return known[1]
 
 
 def future_flags(code: types.CodeType) -> int:
     """The ``from __future__`` switches under which a code object was compiled."""
     flags: int = code.co_flags & _FUTURE
     return flags
-
-
-def _place(code: types.CodeType) -> tuple[str, str]:
-    return code.co_filename, code.co_qualname
 
 
 def _normalise(f: types.FunctionType) -> Function:

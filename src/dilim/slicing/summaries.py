@@ -12,8 +12,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from dilim.slicing import numbers
-from dilim.slicing.errors import OnHost, Unsliceable
-from dilim.slicing.interpreter import Mark
+from dilim.slicing.errors import TOO_LONG, OnHost, Unsliceable
+from dilim.slicing.retreats import Retreat
 
 if TYPE_CHECKING:
     from dilim.slicing.program import Step
@@ -25,8 +25,7 @@ def summarise(slicer: Slicer, step: Step) -> bool:
     node: Any = step.node
     summary: Any = step.summary
     slicer.flush()
-    mark = Mark(slicer, slicer.trace.top)
-    unknown, actions = slicer.unknown, len(slicer.actions)
+    retreat, actions = Retreat(slicer), len(slicer.actions)
     try:
         is_meant = True
         if summary.builtin:
@@ -39,10 +38,10 @@ def summarise(slicer: Slicer, step: Step) -> bool:
             and not (summary.builtin == "sum" and _is_compensated(result))
         ):
             return True
-    except (OnHost, Unsliceable):
-        pass
-    mark.undo()
-    slicer.unknown = unknown
+    except (OnHost, Unsliceable) as refusal:
+        if refusal.reason == TOO_LONG:
+            raise
+    retreat.go_back()
     return False
 
 

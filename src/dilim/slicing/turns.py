@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from dilim.errors import GradientError
 from dilim.ir.types import Type
 from dilim.slicing import bundles, numbers, surprises
-from dilim.slicing.carried import GO, STALE, Again, Carried, Peel, Place
-from dilim.slicing.errors import Restart, Unsliceable
+from dilim.slicing.carried import GO, STALE, Before, Carried, Peel, Place
+from dilim.slicing.errors import LoopSignal, Restart, Unsliceable
 from dilim.slicing.interpreter import RESULT
 from dilim.slicing.keeping import Held
 from dilim.slicing.loop_bodies import exits, only_changed_in_place
@@ -23,6 +23,9 @@ from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from dilim.slicing.interpreter import State
+
+MOST_ATTEMPTS: Final = 24
+"""How often a loop may be interpreted before it is given up."""
 
 
 @dataclass(eq=False)
@@ -62,24 +65,34 @@ class Turns(Carried):
                 continue  # it stays the same object
             if bundles.is_carriable(value) or bundles.is_optional(value):
                 self.places["name", (depth, name)] = None
-        for _ in range(12):
+        for _ in range(MOST_ATTEMPTS):
             self._check_start()
             slicer.let_go()
-            start = slicer.save()
+            start, actions = slicer.save(), len(slicer.actions)
             try:
                 self._attempt(limit, start, sure)
                 slicer.keeping.held |= self.kept
                 return
-            except Again:
+            except LoopSignal as signal:
                 slicer.restore(start)
-            except Peel:
-                slicer.restore(start)
-                raise
+                del slicer.actions[actions:]
+                if isinstance(signal, Peel):
+                    raise
+                if isinstance(signal, Before):
+                    self._leave_to_host(signal.name)
             except GradientError as error:
                 if isinstance(limit, Tensor) and self.origins:
                     raise Restart(self.origins[0]) from None
                 raise Unsliceable(str(error), self.statement.line) from None
         raise Unsliceable("a loop whose values find no common type", self.statement.line)
+
+    def _leave_to_host(self, name: str) -> None:
+        """A name is the host's from before the loop on."""
+        slicer = self.slicer
+        slicer.decisions.add(("before", (self.statement, name)))
+        slicer.to_host(name)
+        self.places.pop(("name", (len(slicer.scopes) - 1, name)), None)
+        self.hosted[name] = slicer.env[name].kind
 
     def _check_start(self) -> None:
         """An int that a loop counts on from must leave room."""
