@@ -46,6 +46,23 @@ def f(x, n):
 """,
         turns(2, 9, 12),
     ),
+    "the else of a loop that is left in two ways": Small(
+        """
+def f(x, n):
+    for i in range(20):
+        x = x + 1
+        if x.sum() > 4 * n:
+            break
+        if x.sum() > 30 - n:
+            return x, "returned"
+    else:
+        x = x * 2
+        print("to its end")
+    return x
+""",
+        turns(2, 9, 20, 1),
+        None,
+    ),
     "a helper with two returns": Small(
         """
 def norm(t):

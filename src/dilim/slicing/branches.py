@@ -6,18 +6,21 @@ attributes, gradients, containers and memory is then joined; see `joins`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dilim.ir.structure import IF
 from dilim.slicing.choices import decided
 from dilim.slicing.joins import Join
 from dilim.slicing.numbers import Number
 from dilim.slicing.sides import Side, drop, release_again
 from dilim.slicing.tracing import Before
-from dilim.tensors.regions import inside
+from dilim.tensors.regions import add_region_node, inside
 from dilim.tensors.tape import now
 
 if TYPE_CHECKING:
+    from dilim.slicing.interpreter import State
     from dilim.slicing.slicer import Slicer
 
 
@@ -37,34 +40,59 @@ def branch(
         otherwise: interprets the second.
         wanted: per function the local names that may be read afterwards.
     """
-    trace: Any = slicer.trace
     slicer.flush()
-    start = slicer.save()
-    since = now()
+    start, since = slicer.save(), now()
     sides = []
-    before: Before
     for run, side in ((then, True), (otherwise, False)):
         slicer.restore(start)
-        with inside(trace, is_loop=False) as frame:
-            trace.outer_writes.append({})
-            try:
-                undo = decided(slicer, test, side)
-                run()
-                slicer.flush()
-                undo()
-            except BaseException:
-                before = trace.outer_writes.pop()
-                for cell, (value, owner) in before.items():
-                    cell.value, cell.frame = value, owner
-                slicer.restore(start)
-                raise
-            before = trace.outer_writes.pop()
+        decide = functools.partial(_decided, slicer, test, side, run)
+        sides.append(_side(slicer, start, since, decide))
+    drop(sides, wanted, start)
+    Join(slicer, start, sides[0], sides[1]).finish(test, since)
+    release_again(slicer.trace, sides)
+
+
+def _decided(slicer: Slicer, test: Number, side: bool, run: Callable[[], None]) -> None:
+    undo = decided(slicer, test, side)
+    run()
+    slicer.flush()
+    undo()
+
+
+def unless(slicer: Slicer, test: Number, leave: Callable[[], None]) -> None:
+    """Interpret a branch whose first side does nothing, and whose second has no end.
+
+    Args:
+        slicer: who interprets.
+        test: whether the first side is taken.
+        leave: interprets the second.
+    """
+    slicer.flush()
+    start = slicer.save()
+    with inside(slicer.trace, is_loop=False) as frame:
+        pass
+    side = _side(slicer, start, now(), leave)
+    slicer.restore(start)
+    chosen = slicer.trace.value(slicer.trace.handle(test.tensor))
+    add_region_node(slicer.trace, IF, [chosen], [frame, side.frame], [(), ()], [])
+
+
+def _side(slicer: Slicer, start: State, since: int, run: Callable[[], None]) -> Side:
+    """Interpret a side; memory from outside is as before afterwards."""
+    trace: Any = slicer.trace
+    before: Before = {}
+    with inside(trace, is_loop=False) as frame:
+        trace.outer_writes.append(before)
+        try:
+            run()
             state = slicer.save()
             released = trace.forget_releases(start.releases, since)
             written = {cell: trace.contents(cell) for cell in before if before[cell][1].is_active}
-        for cell, (value, owner) in before.items():
-            cell.value, cell.frame = value, owner
-        sides.append(Side(frame, state, written, released))
-    drop(sides, wanted, start)
-    Join(slicer, start, sides[0], sides[1]).finish(test, since)
-    release_again(trace, sides)
+        except BaseException:
+            slicer.restore(start)
+            raise
+        finally:
+            trace.outer_writes.pop()
+            for cell, (value, owner) in before.items():
+                cell.value, cell.frame = value, owner
+    return Side(frame, state, written, released)

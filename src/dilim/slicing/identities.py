@@ -87,6 +87,8 @@ def _tensors(value: Any) -> Iterator[Tensor]:
 def containers(state: State) -> dict[int, None]:
     """The lists and dicts of the region that can still be reached, by identity."""
     found: dict[int, None] = {}
+    if not state.contents:
+        return found
     places = [x for env in state.envs for x in env.values()] + list(state.heap.values())
     while places:
         value = places.pop()

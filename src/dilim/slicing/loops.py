@@ -59,11 +59,11 @@ def loop(slicer: Slicer, statement: program.While | program.For) -> None:
         scope.iterators.pop(getattr(statement, "iterator", ""), None)
     if slicer.dead or not statement.otherwise:
         return
-    skipped = slicer.leaving() if stopped is False else stopped
+    skipped = slicer.either(stopped, slicer.leaving())
     if skipped is False:
         slicer.block(statement.otherwise, "otherwise")
     elif skipped is not True:
-        slicer.branch(skipped, lambda: None, lambda: slicer.block(statement.otherwise, "otherwise"))
+        slicer.go_on(skipped, lambda: slicer.block(statement.otherwise, "otherwise"))
 
 
 def _for(slicer: Slicer, statement: program.For) -> None:
@@ -179,7 +179,7 @@ def _turn(
             return
         if leaving is not False:
             others = partial(_turn, slicer, statement, items, position + 1, check)
-            slicer.branch(leaving, lambda: None, others, statement)
+            slicer.go_on(leaving, others, statement)
             return
     check(len(items))
 
@@ -279,7 +279,7 @@ def _peeled(
     if leaving is False:
         others()
     elif leaving is not True:
-        slicer.branch(leaving, lambda: None, others, statement)
+        slicer.go_on(leaving, others, statement)
 
 
 def _count(items: Range) -> Number:

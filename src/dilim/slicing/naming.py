@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Callable
 from typing import Any, Final
 
 from dilim.slicing import attributes, program
@@ -19,6 +20,8 @@ _READ: Final = "%read"
 
 class Naming(Hosting):
     """The part of the slicer that looks names up."""
+
+    branch: Callable[..., None]
 
     def atom(self, atom: ast.expr) -> Any:
         """What a name or constant stands for.

@@ -21,7 +21,7 @@ from dilim.tensors.tensor import Tensor
 class Showing(Interpreter):
     """The part of the slicer that writes back."""
 
-    branch: Callable[..., None]
+    unless: Callable[[Number, Callable[[], None]], None]
 
     def action(self, letter: str) -> Action:
         """A new action of the host."""
@@ -126,7 +126,7 @@ class Showing(Interpreter):
         action = self.action(TRIED)
         action.lines.append("v[0][()] = R.error is None")
         (truth,) = surprises.receive(self, action, [surprises.TRUTH])
-        self.branch(Number(truth, bool), lambda: None, self._raise)
+        self.unless(Number(truth, bool), self._raise)
 
     def _raise(self) -> None:
         action = self.action(WRITE)

@@ -78,7 +78,7 @@ class Slicer(Naming):
                 continue
             if leaving is not True and position + 1 < len(block):
                 rest = functools.partial(self._rest, block, position + 1)
-                self.branch(leaving, lambda: None, rest, block[-1])
+                self.go_on(leaving, rest, block[-1])
             return
 
     _following: program.Statement | None = None
@@ -97,15 +97,38 @@ class Slicer(Naming):
         """Whether the rest of the block is skipped: a bool, or a Number."""
         result: Any = False
         for name in self.scope.flags:
-            flag = self.env.get(name, False)
-            if flag is True:
-                return True
-            if flag is not False:
-                result = flag if result is False else self._either(result, flag)
+            result = self.either(result, self.env.get(name, False))
         return result
 
-    def _either(self, a: Number, b: Number) -> Number:
-        return Number(a.tensor | b.tensor, bool)
+    def either(self, a: Any, b: Any) -> Any:
+        """Whether one of two things holds, each a bool or a Number."""
+        if a is True or b is False:
+            return a
+        if b is True or a is False:
+            return b
+        with no_grad():
+            return Number(a.tensor | b.tensor, bool)
+
+    def go_on(
+        self, leaving: Number, rest: Callable[[], None], last: program.Statement | None = None
+    ) -> None:
+        """Interpret what comes next, where no way out was taken.
+
+        Args:
+            leaving: whether one was taken, see `leaving`.
+            rest: interprets what comes next. There the ways out are known not to be taken, so that
+                it asks no more.
+            last: see `branch`.
+        """
+
+        def others() -> None:
+            env = self.env
+            taken = {name: env[name] for name in self.scope.flags if env.get(name, False)}
+            env.update(dict.fromkeys(taken, False))
+            rest()
+            env.update({name: flag for name, flag in taken.items() if env.get(name) is False})
+
+        self.branch(leaving, lambda: None, others, last)
 
     def statement(self, statement: program.Statement) -> None:
         """Interpret one statement.
@@ -314,6 +337,10 @@ class Slicer(Naming):
         names = self.scope.names_after(last)
         wanted.append(names.union(scopes.reads(last)) if again and last is not None else names)
         branches.branch(self, test, then, otherwise, wanted)
+
+    def unless(self, test: Number, leave: Callable[[], None]) -> None:
+        """See `branches.unless`."""
+        branches.unless(self, test, leave)
 
     def loop(self, statement: program.While | program.For) -> None:
         """See `loops.loop`."""

@@ -72,9 +72,7 @@ def unless(slicer: Hosting, truth: Tensor, reason: str, again: bool) -> None:
         reason: for the report.
         again: whether the rest begins with the statement at hand, not after it.
     """
-    slicer.branch(
-        Number(truth, bool), lambda: None, lambda: _leave(slicer, reason, again), again=again
-    )
+    slicer.unless(Number(truth, bool), lambda: _leave(slicer, reason, again))
 
 
 def has_tape(slicer: Hosting) -> bool:

@@ -256,6 +256,7 @@ class Turns(Carried):
                 self._let_be_given(place, heads[place], None)
         for name, kind in self.hosted.items():
             slicer.env[name] = Host(kind)
+        slicer.env.update(dict.fromkeys(self._exit_flags(), False))  # or there were no turn
         at_head = slicer.save()
         self.begin(index)
         skip = slicer.scope.flags[-1]
@@ -312,7 +313,7 @@ class Turns(Carried):
             slicer.env[GO] = False
         else:
             slicer.env[GO] = False
-            slicer.branch(leaving, lambda: None, self.test, self.statement)
+            slicer.go_on(leaving, self.test, self.statement)
 
 
 def _ints(value: Any) -> Iterator[Number]:
