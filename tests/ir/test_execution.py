@@ -302,7 +302,7 @@ def test_results_share_no_memory(program):
     inputs = [np.array(x) for x in program.inputs]
     try:
         outputs = execute(program.graph, inputs, variables=variables, host=program.host())
-    except IndexError:
+    except (IndexError, ValueError):  # a position, an exponent
         return
     for number, x in enumerate(outputs):
         assert x.flags.c_contiguous
