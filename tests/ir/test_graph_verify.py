@@ -140,8 +140,8 @@ FAULTS = {
         r"\(read\): expected no parameters but copy, received axis=0",
     ),
     "an if with parameters": (
-        "if[in_place=True](%c) {\nyield\n} else {\nyield\n}",
-        r"\(if\): expected no parameters but none, received in_place=True",
+        "if[copy=True](%c) {\nyield\n} else {\nyield\n}",
+        r"\(if\): expected no parameters but in_place, received copy=True",
     ),
     "memory of another size": (
         "%1: float32[] = fused[alias=((0, 0),)](%x) (%2: float32[3]) {\n"

@@ -31,7 +31,7 @@ class Machine:
         targets = dict(targets)
         for node in graph.nodes:
             if node.op == WRITE and node.params.get("in_place"):
-                targets[node.inputs[1]] = memory[node.inputs[0]]
+                self.aim(graph, node.inputs[1], memory[node.inputs[0]], targets)
         for node in graph.nodes:
             operands = [memory[x] for x in node.inputs]
             if node.op == READ:
@@ -43,9 +43,9 @@ class Machine:
                 else:
                     operands[0][...] = np.array(operands[1])
             elif node.op == IF:
-                region = node.regions[0 if operands[0] else 1]
-                outputs = [np.array(x) for x in self.block(region, {})]
-                memory.update(zip(node.results, outputs, strict=True))
+                memory.update(
+                    zip(node.results, self.branch(node, operands[0], targets), strict=True)
+                )
             elif node.op == LOOP:
                 memory.update(zip(node.results, self.loop(node, operands), strict=True))
             elif node.op == SEND:
@@ -58,6 +58,36 @@ class Machine:
                 self.kernel(node, operands, targets)
         return [memory[x] for x in graph.outputs]
 
+    def aim(self, graph, value, place, targets):
+        """Let a value be made at a place, and before it what it lies over there."""
+        makers = {x: node for node in graph.nodes if node.op == FUSED for x in node.results}
+        targets[value] = place
+        while value in makers:
+            node = makers[value]
+            source = dict(node.params.get("alias", ())).get(node.results.index(value))
+            if source is None or node.inputs[source] not in makers:
+                return
+            value = node.inputs[source]
+            targets[value] = place.reshape(value.shape)
+
+    def branch(self, node, truth, targets):
+        number = 0 if truth else 1
+        region, places = node.regions[number], {}
+        for k, result in enumerate(node.results):
+            if (number, k) in node.params.get("in_place", ()):
+                self.aim(region, region.outputs[k], targets[result], places)
+        outputs = self.block(region, places)
+        kept = [np.array(x) for x in outputs]
+        for k, result in enumerate(node.results):
+            if result not in targets:
+                continue
+            if (number, k) in node.params.get("in_place", ()):
+                assert _same_place(outputs[k], targets[result])
+            else:
+                targets[result][...] = kept[k].reshape(targets[result].shape)
+            kept[k] = targets[result].reshape(result.shape)
+        return kept
+
     def loop(self, node, operands):
         limit, *initial = operands
         *condition, body = node.regions
@@ -69,7 +99,9 @@ class Machine:
                 self.memory.update(zip(region.inputs, given, strict=True))
             if condition and not self.block(condition[0], {})[0]:
                 break
-            places = {body.outputs[k]: carried[k] for k in in_place}
+            places = {}
+            for k in in_place:
+                self.aim(body, body.outputs[k], carried[k], places)
             outputs = self.block(body, places)
             moved = [x if k in in_place else np.array(x) for k, x in enumerate(outputs)]
             for k, (place, value) in enumerate(zip(carried, moved, strict=True)):
@@ -110,8 +142,13 @@ class Machine:
             places[0][...] = self.results(node, operands)[0]
             return
         size = node.results[0].type.size
+        first = [np.array(x) for x in operands]
+        self.results(node, first)  # all that is checked is checked before anything is written
         for number in reversed(range(size)) if self.backwards else range(size):
-            values = self.results(node, operands)
+            try:
+                values = self.results(node, operands)
+            except (IndexError, ValueError):  # of an element that was written already
+                values = self.results(node, first)
             for place, value in zip(places, values, strict=True):
                 place.reshape(-1)[number] = value.reshape(-1)[number]
 
@@ -121,4 +158,6 @@ def _same_place(x, y):
 
 
 def _starts_from_base(region: Graph):
-    return any(n.op in ("index_add", "index_update", "add_along_axis") for n in region.nodes)
+    return any(
+        n.op in ("index_add", "index_update", "index_write", "add_along_axis") for n in region.nodes
+    )

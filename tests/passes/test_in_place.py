@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from dilim.backends.reference.executor import by_recipe, execute
-from dilim.ir.structure import FUSED, LOOP, READ, WRITE
+from dilim.ir.structure import FUSED, LOOP, READ, WRITE, walk
+from dilim.ir.text import from_text
 from dilim.ir.verify import verify
 from dilim.ops.table import OPERATIONS
 from dilim.passes import in_place as module
@@ -217,3 +218,56 @@ def test_the_whole_pass_reads_only_what_kernels_say():
     """A graph without kernels gets no permissions but those of reads."""
     graph = parsed("graph(%x: float32[3]; %v: float32[3]) {\n  write(%v, %x)\n  return\n}")
     assert permitted(module.in_place(graph)) == ([False], [])
+
+
+BRANCHED = """graph(%n: int64[], %t: bool[], %x: float32[10,4], %row: float32[4]) {
+  %r: float32[10,4] = loop(%n, %x) do (%i: int64[], %c: float32[10,4]) {
+    %o: float32[10,4] = if(%t) {
+      %a: float32[10,4] = index_update[axis=0](%c, %i, %row)
+      %b: float32[10,4] = index_update[axis=0](%a, %n, %row)
+      yield %b
+    } else {
+      yield %c
+    }
+    yield %o
+  }
+  return %r
+}"""
+
+
+def _permitted(text):
+    return [
+        (node.op, {k: x for k, x in node.params.items() if k in ("in_place", "alias")})
+        for node in walk(optimise(from_text(text)))
+        if node.op in ("if", "loop", "fused")
+    ]
+
+
+def test_a_branch_writes_one_row_after_the_other_into_the_carried_value():
+    loop, branch, *kernels = _permitted(BRANCHED)
+    assert loop == ("loop", {"in_place": (0,)})
+    assert branch == ("if", {"in_place": ((0, 0),)})
+    assert all(len(params["alias"]) == 1 for _, params in kernels)
+    assert len(kernels) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "by"),
+    [
+        ("yield %o", "%s: float32[10,4] = add(%c, %o)\n    yield %s"),  # it is used afterwards
+        (
+            "yield %b",
+            "%s: float32[10,4] = matmul(%c, %d)\n      %e: float32[10,4] = add(%s, %b)\n yield %e",
+        ),
+    ],
+)
+def test_a_carried_value_that_is_still_wanted_is_not_written_over(change, by):
+    text = BRANCHED.replace(change, by).replace(
+        "%row: float32[4])", "%row: float32[4], %d: float32[4,4])"
+    )
+    assert all(
+        "in_place" not in params or params["in_place"] == () or op == "loop"
+        for op, params in _permitted(text)
+    )
+    writes = [params for op, params in _permitted(text) if op == "fused"]
+    assert not all("alias" in params for params in writes)

@@ -22,6 +22,7 @@ _COUNT: Final = Type((), dtypes.INDEX)
 _PERMISSIONS: Final = {
     READ: ("copy",),
     WRITE: ("in_place",),
+    IF: ("in_place",),
     LOOP: ("in_place", "reuse"),
     FUSED: ("alias",),
 }

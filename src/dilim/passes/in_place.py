@@ -13,6 +13,8 @@ writes and loops copy.
 ``write[in_place=True]``
     The value may be made in the memory of the variable, and nothing is left to do. Nobody looks at
     the old contents from then on, and nothing may raise or meet the host before the write.
+``if[in_place=((region, k), ...)]``
+    A region may make its output k in the memory of result k, which is that of a carried value.
 ``loop[in_place=(k, ...)]``
     The body may make its output k in the memory of carried value k. The other outputs move there
     at the back edge as if all at once.
@@ -22,14 +24,16 @@ writes and loops copy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from dilim.ir.graph import Graph, Node, Value
 from dilim.ir.structure import (
     CHANNELS,
     CONTROL,
     FUSED,
+    IF,
     LOOP,
     READ,
     RECEIVE,
@@ -47,7 +51,7 @@ from dilim.passes.rewriting import rebuilt, with_nodes, with_params
 
 def in_place(graph: Graph) -> Graph:
     """Say where memory may be used again; see the module. Comes after fusion."""
-    return _Block(graph, ()).run()
+    return _Block(graph).run()
 
 
 @dataclass(slots=True)
@@ -68,9 +72,9 @@ class _Variable:
 class _Block:
     """One block: the graph, or a region of control flow."""
 
-    def __init__(self, graph: Graph, carried: tuple[Value, ...]) -> None:
+    def __init__(self, graph: Graph, targets: Mapping[int, Value] = {}) -> None:
         self._graph = graph
-        self._carried = carried
+        self._targets = targets  # output -> the value in whose memory it may be made
         self._nodes = list(graph.nodes)
         self._made: dict[Value, int] = {}
         self._last: dict[Value, int] = {}
@@ -78,6 +82,7 @@ class _Block:
         self._points: list[int] = []
         self._variables: dict[Value, _Variable] = {}
         self._placed: set[Value] = set()  # values that lie in a variable or carried value
+        self._settled: set[int] = set()  # outputs of branches that do
         self._alias: dict[int, dict[int, int]] = {}  # node -> result -> input
         self.in_place: tuple[int, ...] = ()
         for position, node in enumerate(self._nodes):
@@ -94,7 +99,7 @@ class _Block:
                 self._write(position, node)
             elif node.op in CONTROL:
                 self._control(position, node)
-        self.in_place = tuple(k for k, value in enumerate(self._carried) if self._carry(k, value))
+        self.in_place = tuple(k for k, value in self._targets.items() if self._carry(k, value))
         for position, node in enumerate(self._nodes):
             if node.op == FUSED:
                 self._kernel(position, node)
@@ -156,22 +161,30 @@ class _Block:
         start = self._made.get(value)
         if start is None or self._nodes[start].op != FUSED or value in self._placed:
             return
-        if any(start <= x < position for x in state.touched):
+        earliest = max([x + 1 for x in state.touched if x < position], default=0)
+        earliest = max([earliest, *(x for x in self._barriers if x < position)])
+        if start < earliest or self._outlives(value, variable, position):
             return
-        if any(start < x < position for x in self._barriers):
-            return
-        if self._outlives(value, variable, position) or not self._takes(start, value, holders):
+        if not self._takes(start, value, holders, earliest):
             return
         self._placed.add(value)
         state.holders.append(value)
         self._nodes[position] = with_params(node, in_place=True)
 
-    def _takes(self, start: int, value: Value, holders: Iterable[Value]) -> bool:
-        """Whether a kernel may make a value where others lie; notes the alias."""
+    def _takes(self, start: int, value: Value, holders: Sequence[Value], earliest: int = 0) -> bool:
+        """Whether a kernel may make a value where others lie; notes the alias.
+
+        Args:
+            start: the kernel.
+            value: one of its results.
+            holders: what lies there.
+            earliest: the first node that may write there.
+        """
         alive = [x for x in holders if self._last.get(x, -1) >= start]
-        if not alive:
-            return True
         node = self._nodes[start]
+        if not alive:
+            self._begin_earlier(node, value, holders, earliest)
+            return True
         if len(alive) > 1 or self._last[alive[0]] > start or alive[0] not in node.inputs:
             return False
         result, operand = node.results.index(value), node.inputs.index(alive[0])
@@ -180,17 +193,42 @@ class _Block:
         self._alias.setdefault(start, {})[result] = operand
         return True
 
+    def _begin_earlier(
+        self, node: Node, value: Value, holders: Sequence[Value], earliest: int
+    ) -> None:
+        """Let what a value is made of lie in its place before it, and what that is made of.
+
+        So a chain of partial writes is made in one memory.
+        """
+        position, result = self._made[value], node.results.index(value)
+        for operand, x in enumerate(node.inputs):
+            start = self._made.get(x, -1)
+            if start < earliest or self._nodes[start].op != FUSED or x in self._placed:
+                continue
+            if self._last[x] != position or not replaceable(node, result, operand):
+                continue
+            if node.inputs.count(x) == 1 and self._takes(start, x, holders, earliest):
+                self._placed.add(x)
+                self._alias.setdefault(position, {})[result] = operand
+                return
+
     # --- control flow ---------------------------------------------------------------------
 
     def _control(self, position: int, node: Node) -> None:
         regions = []
+        permitted: list[Any] = []
         params = {}
-        for region in node.regions:
-            is_body = node.op == LOOP and region is node.regions[-1]
-            block = _Block(region, region.inputs[1:] if is_body else ())
+        targets = self._of_branches(position, node) if node.op == IF else {}
+        for number, region in enumerate(node.regions):
+            if node.op == LOOP and region is node.regions[-1]:
+                targets = dict(enumerate(region.inputs[1:]))
+            block = _Block(region, targets)
             regions.append(block.run())
-            if block.in_place:
-                params["in_place"] = block.in_place
+            permitted += (
+                block.in_place if node.op == LOOP else [(number, k) for k in block.in_place]
+            )
+        if permitted:
+            params["in_place"] = tuple(permitted)
         if node.op == LOOP:
             reuse = tuple(
                 k for k, value in enumerate(node.inputs[1:]) if self._dies(position, node, value)
@@ -201,6 +239,23 @@ class _Block:
         self._nodes[position] = with_params(node, **params) if params else node
         for variable in written(node):
             self._variable(variable).holders.clear()
+
+    def _of_branches(self, position: int, node: Node) -> dict[int, Value]:
+        """The results of a branch that may lie where values of the block around it do."""
+        found = {}
+        for k, value in self._targets.items():
+            output = self._graph.outputs[k]
+            if output not in node.results or output in self._placed:
+                continue
+            if self._last.get(value, -1) > position:
+                continue
+            number = node.results.index(output)
+            others = [x for r in node.regions for j, x in enumerate(r.outputs) if j != number]
+            if value not in others:
+                found[number] = value
+                self._placed.add(output)
+                self._settled.add(k)
+        return found
 
     def _dies(self, position: int, node: Node, value: Value) -> bool:
         """Whether a loop is the last to use a value, once, that owns its memory."""
@@ -223,7 +278,9 @@ class _Block:
         return self._nodes[self._made[value]].op in (FUSED, RECEIVE, *CONTROL)
 
     def _carry(self, k: int, value: Value) -> bool:
-        """Whether the body may make output k where carried value k lies."""
+        """Whether output k may be made where a value from outside lies."""
+        if k in self._settled:
+            return True
         output = self._graph.outputs[k]
         start = self._made.get(output)
         if start is None or self._nodes[start].op != FUSED or output in self._placed:

@@ -8,7 +8,7 @@ end of the loop.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from dilim import dtypes
@@ -168,16 +168,18 @@ class _Planner:
     # --- places that are given ------------------------------------------------------------
 
     def _place_states(self, region: Graph) -> None:
+        made = _kernels(region)
         for node in region.nodes:
             if node.op == s.READ and not node.params.get("copy"):
                 self._places[node.results[0]] = self._variables[node.inputs[0]]
             elif node.op == s.WRITE and node.params.get("in_place"):
-                self._places[node.inputs[1]] = self._variables[node.inputs[0]]
+                for value in _chain(node.inputs[1], made):
+                    self._places[value] = self._variables[node.inputs[0]]
             for inner in node.regions if node.op in s.CONTROL else ():
                 self._place_states(inner)
 
     def _place_outputs(self) -> None:
-        made = {value for node in self._graph.nodes if node.op == s.FUSED for value in node.results}
+        made = _kernels(self._graph)
         for number, value in enumerate(self._graph.outputs, len(self._graph.inputs)):
             if value in made and value not in self._places:
                 self._places[value] = Place("slot", number)
@@ -200,6 +202,10 @@ class _Planner:
         if value not in self._places:
             self._blocks[value] = block
             block.covers(self._lives.first[value], self._lives.last[value])
+
+    def _share_all(self, value: Value, made: Mapping[Value, Node], block: _Block) -> None:
+        for each in _chain(value, made):
+            self._share(each, block)
 
     def _place_blocks(self, region: Graph) -> None:
         for node in region.nodes:
@@ -237,13 +243,15 @@ class _Planner:
         for value in node.results:
             self._own(value)
             self._blocks[value].covers(start, start)
-        for region in node.regions:
-            made = {
-                value for inner in region.nodes for value in inner.results if inner.op == s.FUSED
-            }
-            for inside, result in zip(region.outputs, node.results, strict=True):
-                if inside in made and inside not in self._places and inside not in self._blocks:
-                    self._share(inside, self._blocks[result])
+        for number, region in enumerate(node.regions):
+            made = _kernels(region)
+            for k, (inside, result) in enumerate(zip(region.outputs, node.results, strict=True)):
+                block = self._blocks[result]
+                if block.fixed:  # it may hold something that the branch looks at
+                    if (number, k) in node.params.get("in_place", ()):
+                        self._share_all(inside, made, block)
+                elif inside in made and inside not in self._places and inside not in self._blocks:
+                    self._share(inside, block)
             self._place_blocks(region)
 
     def _loop(self, node: Node) -> None:
@@ -251,7 +259,7 @@ class _Planner:
         start, end = lives.start[node], lives.end[node]
         in_place, reuse = node.params.get("in_place", ()), node.params.get("reuse", ())
         body = node.regions[-1]
-        made = {value for inner in body.nodes for value in inner.results if inner.op == s.FUSED}
+        made = _kernels(body)
         buffers: list[tuple[_Block, ...]] = []
         for number, result in enumerate(node.results):
             last = max(end, lives.last[result])
@@ -266,7 +274,7 @@ class _Planner:
             first.fixed = True
             if number in in_place:
                 buffers.append((first,))
-                self._share(output, first)
+                self._share_all(output, made, first)
                 self._places.pop(result, None)
                 self._blocks[result] = first
                 continue
@@ -350,6 +358,23 @@ class _Planner:
             if last is not None:
                 found.setdefault(last, []).append((block.offset, block.size))
         return {node: tuple(pieces) for node, pieces in found.items()}
+
+
+def _kernels(region: Graph) -> dict[Value, Node]:
+    """What kernels of a block make, and which."""
+    return {value: node for node in region.nodes if node.op == s.FUSED for value in node.results}
+
+
+def _chain(value: Value, made: Mapping[Value, Node]) -> Iterator[Value]:
+    """A value that lies in memory which is given, and all that lay there while it was made."""
+    while True:
+        yield value
+        node = made.get(value)
+        alias = dict(node.params.get("alias", ())) if node else {}
+        source = alias.get(node.results.index(value)) if node else None
+        if node is None or source is None or node.inputs[source] not in made:
+            return
+        value = node.inputs[source]
 
 
 def _pack(blocks: Iterable[_Block], base: int) -> int:
