@@ -146,4 +146,117 @@ def f(x):
     ),
 }
 
-PROGRAMS = {**EQUALS, **CLASSES}
+NET = "net = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))\n"
+
+MODULES = {
+    "a module with parts of the user's": _small(
+        """
+SCALE = 2.0
+
+class Scaled(nn.Module):
+    def __init__(self):
+        self.w = dilim.ones(2, requires_grad=True)
+
+    def forward(self, x):
+        print("forward")
+        return x * self.w * SCALE
+
+def act(x):
+    print("act")
+    return x + SCALE
+
+net = nn.Sequential(nn.Linear(2, 2), Scaled(), act, dilim.relu, lambda x: x * 2)
+OPT = optim.SGD(net.parameters(), learning_rate=0.1)
+
+def f(x):
+    OPT.zero_grad()
+    y = net(x).sum()
+    y.backward()
+    OPT.step()
+    return y.item()
+""",
+        *(X, X),
+        Call(X, before="SCALE = 3.0"),
+        Call(X, before="net.layers[4] = lambda x: x - 1"),
+        Call(X, before="net.forward = lambda x: net[0](x) * 3"),
+    ),
+    "how modules are called": _small(
+        """
+class A(nn.Module):
+    def forward(self, x):
+        return x + 1
+
+class B(A):
+    def __call__(self, x):
+        return super().__call__(x) * 10
+
+a, b = A(), B()
+
+def f(x):
+    return a(x) * 2, b(x)
+""",
+        X,
+        Call(X, before="A.forward = lambda self, x: x + 0.5"),
+        Call(X, before="a.forward = lambda x: x + 0.25"),
+        Call(X, before="A.__call__ = lambda self, x: x + 0.75"),
+    ),
+    "evaluation for the next call": _small(
+        NET
+        + """
+def f(x):
+    y = net(x)
+    net.eval()
+    return y
+""",
+        *(X, X),
+        Call(X, before="net.train()"),
+        X,
+    ),
+    "training and evaluation": _small(
+        NET
+        + """
+def f(x):
+    net.train()
+    a = net(x)
+    net.eval()
+    return a, net(x), net.training
+""",
+        *(X,) * 3,
+    ),
+    "the layers of a module": _small(
+        """
+net = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+
+def f(x):
+    for layer in net:
+        x = layer(x)
+    for i in range(len(net)):
+        x = net[i](x)
+    return x, len(net), str(net)
+""",
+        *(X, X),
+        Call(X, before="net.layers.append(nn.Tanh())"),
+        Call(X, before="net.layers[0] = nn.Tanh()"),
+    ),
+    "a range of an object": _small(
+        """
+class Count:
+    n = 2
+
+    def __index__(self):
+        print("index")
+        return self.n
+
+count = Count()
+
+def f(x):
+    for i in range(count):
+        x = x + i
+    return x, range(count), list(range(0, count, 1))
+""",
+        *(X, X),
+        Call(X, before="count.n = 4"),
+    ),
+}
+
+PROGRAMS = {**EQUALS, **CLASSES, **MODULES}

@@ -135,7 +135,7 @@ class Interpreter:
         self.keeping = Keeping()
         self.made_by: dict[int, program.Statement] = {}
         self.cleared: set[int] = set()
-        self.relied: set[int] = set()
+        self.relied: dict[int, Fingerprint] = {}
         self.touched: dict[int, Any] = {}
         self.makings: dict[int, Any] = {}
         self.looked_into: dict[int, Any] = {}
@@ -297,9 +297,16 @@ class Interpreter:
             return
         if not hasattr(value, "__dict__") or isinstance(value, type):
             return
-        self.relied.add(id(value))
-        known = self.entry.constant(Fingerprint(value))
+        found = self.relied[id(value)] = Fingerprint(value)
+        known = self.entry.constant(found)
         self.entry.guard(f"{known}.same() or {known}.holds()")
+
+    def holds(self, owner: Any, value: Any) -> bool:
+        """Whether an object of dilim has a tensor or something to be called, and is guarded so."""
+        found = self.relied.get(id(owner))
+        if found is None or not (callable(value) or isinstance(value, Tensor)):
+            return False
+        return any(part is value for part in found.parts)
 
     initial_grads: dict[int, tuple[Tensor, Any]]
 
