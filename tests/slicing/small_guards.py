@@ -259,4 +259,75 @@ def f(x):
     ),
 }
 
-PROGRAMS = {**EQUALS, **CLASSES, **MODULES}
+
+def _result_listed(x):
+    return Call(x, after="result = list(map(list, result))")
+
+
+ITERATORS = {
+    "iterators that are handed out": _small(
+        """
+class Holder:
+    pass
+
+HOLDER = Holder()
+
+def f(x):
+    HOLDER.left = enumerate([3, 4])
+    d = {"a": 1, "b": 2}
+    print(d.items(), d.keys())
+    return enumerate([5, 6]), zip([x], [1]), reversed([1, 2]), d.values(), HOLDER.left
+""",
+        *(_result_listed(X),) * 3,
+    ),
+    "an iterator from outside that is used up": _small(
+        """
+LEFT = iter([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+
+def f(x, a):
+    for p, q in zip(LEFT, a):
+        x = x + p * q
+    return x, tuple(LEFT) if len(a) > 1 else ()
+""",
+        *("[dilim.ones(2), [1.0]]",) * 2,
+        "[dilim.ones(2), [1.0, 2.0]]",
+    ),
+    "an iterator that a loop leaves early": _small(
+        """
+def f(x, n):
+    z = zip([x, x + 1, x + 2], [1, 2, 3])
+    for a, k in z:
+        if k == n:
+            break
+    return a, [k for _, k in z]
+""",
+        *(f"[dilim.ones(2), {n}]" for n in (1, 2, 3, 4)),
+    ),
+    "an iterator around a loop": _small(
+        """
+def f(x, n):
+    z = zip([x, x * 2, x * 3], [1.0, 2.0, 3.0])
+    for _ in range(n):
+        for a, b in z:
+            x = x + a * b
+    return x
+""",
+        *("[dilim.ones(2), 3]", "[dilim.ones(2), 9]") * 2,
+    ),
+    "an iterator that one path uses up": _small(
+        """
+def f(x):
+    z = zip([x, x + 1], [1, 2])
+    first = 0
+    if x.sum() > 1:
+        for y, k in z:
+            first = first + k
+    r = reversed([1, 2])
+    a = tuple(r)
+    return tuple(z), first, a, tuple(r)
+""",
+        *("[dilim.ones(2)]", "[dilim.zeros(2)]") * 2,
+    ),
+}
+
+PROGRAMS = {**EQUALS, **CLASSES, **MODULES, **ITERATORS}

@@ -7,14 +7,14 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from dilim.slicing import attributes, classes, contents, library, numbers, program
+from dilim.slicing import attributes, classes, contents, iterators, library, numbers, program
 from dilim.slicing.attributes import is_dilims, is_module, is_traced
 from dilim.slicing.errors import OnHost
 from dilim.slicing.inlining import Given, inline
+from dilim.slicing.iterators import ITERATORS
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import PLAIN, check_depth, is_constant, needs_value
 from dilim.slicing.values import (
-    ITERATORS,
     Host,
     Range,
     View,
@@ -84,7 +84,7 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
     if is_among(function, _MAKERS):
         if any(x.__class__ not in (list, tuple, dict, range, View) for x in args) or _unknown(args):
             raise OnHost
-        args = [_entered(slicer, x) for x in args]
+        args = [_entered(slicer, x, True) for x in args]
         return lambda: slicer.make(function(*args, **keywords))
     if _is_pure(function):
         return lambda: _pure(slicer, function, args, keywords)
@@ -213,10 +213,10 @@ def _pure(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, An
         raise OnHost("an object that shows a dict is looked at")
     if is_among(function, _OF_CLASSES):
         return _of_classes(function, args, keywords)
-    args = [_entered(slicer, x) for x in args]
-    keywords = {key: _entered(slicer, x) for key, x in keywords.items()}
-    given = (*args, *keywords.values())
     is_shallow = is_among(function, _SHALLOW)
+    args = [_entered(slicer, x, is_shallow) for x in args]
+    keywords = {key: _entered(slicer, x, is_shallow) for key, x in keywords.items()}
+    given = (*args, *keywords.values())
     if not all(_is_plain(x, is_shallow) for x in given):
         raise OnHost("an object of the user's is looked at")
     if not is_among(function, _SHALLOW) and any(map(holds_number, given)):
@@ -227,9 +227,7 @@ def _pure(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, An
         raise OnHost("a builtin that looks into tensors")
     result = function(*args, **keywords)
     if result.__class__ in ITERATORS:
-        slicer.makings[id(result)] = result
-        if slicer.current is not None:
-            slicer.made_by[id(result)] = slicer.current
+        return iterators.made(slicer, result)
     return slicer.make(result) if result.__class__ in (list, dict) else result
 
 
@@ -245,8 +243,17 @@ def _of_classes(function: Any, args: list[Any], keywords: dict[str, Any]) -> Any
     raise OnHost(f"{function.__name__} asks an object of the user's")
 
 
-def _entered(slicer: Slicer, x: Any) -> Any:
-    """A list, dict or view as the region sees it; anything else as it is, and as it stays."""
+def _entered(slicer: Slicer, x: Any, is_shallow: bool) -> Any:
+    """What a builtin is given: containers as the region sees them, and all else as it stays.
+
+    Args:
+        slicer: who interprets.
+        x: what it is given.
+        is_shallow: whether it does not look at the items.
+    """
+    if x.__class__ in ITERATORS:
+        left = iterators.taken(slicer, x)
+        return left if is_shallow else tuple(left)
     if x.__class__ in (list, dict, View):
         return contents.opened(slicer, x)
     return contents.argument(slicer, x) if attributes.is_dilims(type(x)) else x
