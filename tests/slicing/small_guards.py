@@ -146,4 +146,188 @@ def f(x):
     ),
 }
 
-PROGRAMS = {**EQUALS, **CLASSES}
+NET = "net = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))\n"
+
+MODULES = {
+    "a module with parts of the user's": _small(
+        """
+SCALE = 2.0
+
+class Scaled(nn.Module):
+    def __init__(self):
+        self.w = dilim.ones(2, requires_grad=True)
+
+    def forward(self, x):
+        print("forward")
+        return x * self.w * SCALE
+
+def act(x):
+    print("act")
+    return x + SCALE
+
+net = nn.Sequential(nn.Linear(2, 2), Scaled(), act, dilim.relu, lambda x: x * 2)
+OPT = optim.SGD(net.parameters(), learning_rate=0.1)
+
+def f(x):
+    OPT.zero_grad()
+    y = net(x).sum()
+    y.backward()
+    OPT.step()
+    return y.item()
+""",
+        *(X, X),
+        Call(X, before="SCALE = 3.0"),
+        Call(X, before="net.layers[4] = lambda x: x - 1"),
+        Call(X, before="net.forward = lambda x: net[0](x) * 3"),
+    ),
+    "how modules are called": _small(
+        """
+class A(nn.Module):
+    def forward(self, x):
+        return x + 1
+
+class B(A):
+    def __call__(self, x):
+        return super().__call__(x) * 10
+
+a, b = A(), B()
+
+def f(x):
+    return a(x) * 2, b(x)
+""",
+        X,
+        Call(X, before="A.forward = lambda self, x: x + 0.5"),
+        Call(X, before="a.forward = lambda x: x + 0.25"),
+        Call(X, before="A.__call__ = lambda self, x: x + 0.75"),
+    ),
+    "evaluation for the next call": _small(
+        NET
+        + """
+def f(x):
+    y = net(x)
+    net.eval()
+    return y
+""",
+        *(X, X),
+        Call(X, before="net.train()"),
+        X,
+    ),
+    "training and evaluation": _small(
+        NET
+        + """
+def f(x):
+    net.train()
+    a = net(x)
+    net.eval()
+    return a, net(x), net.training
+""",
+        *(X,) * 3,
+    ),
+    "the layers of a module": _small(
+        """
+net = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+
+def f(x):
+    for layer in net:
+        x = layer(x)
+    for i in range(len(net)):
+        x = net[i](x)
+    return x, len(net), str(net)
+""",
+        *(X, X),
+        Call(X, before="net.layers.append(nn.Tanh())"),
+        Call(X, before="net.layers[0] = nn.Tanh()"),
+    ),
+    "a range of an object": _small(
+        """
+class Count:
+    n = 2
+
+    def __index__(self):
+        print("index")
+        return self.n
+
+count = Count()
+
+def f(x):
+    for i in range(count):
+        x = x + i
+    return x, range(count), list(range(0, count, 1))
+""",
+        *(X, X),
+        Call(X, before="count.n = 4"),
+    ),
+}
+
+
+def _result_listed(x):
+    return Call(x, after="result = list(map(list, result))")
+
+
+ITERATORS = {
+    "iterators that are handed out": _small(
+        """
+class Holder:
+    pass
+
+HOLDER = Holder()
+
+def f(x):
+    HOLDER.left = enumerate([3, 4])
+    d = {"a": 1, "b": 2}
+    print(d.items(), d.keys())
+    return enumerate([5, 6]), zip([x], [1]), reversed([1, 2]), d.values(), HOLDER.left
+""",
+        *(_result_listed(X),) * 3,
+    ),
+    "an iterator from outside that is used up": _small(
+        """
+LEFT = iter([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+
+def f(x, a):
+    for p, q in zip(LEFT, a):
+        x = x + p * q
+    return x, tuple(LEFT) if len(a) > 1 else ()
+""",
+        *("[dilim.ones(2), [1.0]]",) * 2,
+        "[dilim.ones(2), [1.0, 2.0]]",
+    ),
+    "an iterator that a loop leaves early": _small(
+        """
+def f(x, n):
+    z = zip([x, x + 1, x + 2], [1, 2, 3])
+    for a, k in z:
+        if k == n:
+            break
+    return a, [k for _, k in z]
+""",
+        *(f"[dilim.ones(2), {n}]" for n in (1, 2, 3, 4)),
+    ),
+    "an iterator around a loop": _small(
+        """
+def f(x, n):
+    z = zip([x, x * 2, x * 3], [1.0, 2.0, 3.0])
+    for _ in range(n):
+        for a, b in z:
+            x = x + a * b
+    return x
+""",
+        *("[dilim.ones(2), 3]", "[dilim.ones(2), 9]") * 2,
+    ),
+    "an iterator that one path uses up": _small(
+        """
+def f(x):
+    z = zip([x, x + 1], [1, 2])
+    first = 0
+    if x.sum() > 1:
+        for y, k in z:
+            first = first + k
+    r = reversed([1, 2])
+    a = tuple(r)
+    return tuple(z), first, a, tuple(r)
+""",
+        *("[dilim.ones(2)]", "[dilim.zeros(2)]") * 2,
+    ),
+}
+
+PROGRAMS = {**EQUALS, **CLASSES, **MODULES, **ITERATORS}

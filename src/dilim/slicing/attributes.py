@@ -55,7 +55,7 @@ def read(slicer: Slicer, node: ast.Attribute) -> Callable[[], Any]:
         return _of_module(slicer, owner, name)
     if isinstance(owner, type):
         return _of_class(slicer, owner, name)
-    if is_dilims(kind):
+    if is_dilims(kind) and _is_traced_module(kind.__module__):
         return _of_library(slicer, owner, name)
     if kind in GENERATORS and isinstance(in_classes(kind, name), _C_METHODS):
         return lambda: getattr(owner, name)
@@ -67,22 +67,39 @@ def is_dilims(kind: type) -> bool:
     return kind.__module__ == "dilim" or kind.__module__.startswith("dilim.")
 
 
+_TRACED: Final = ("dilim.tensors.", "dilim.nn.", "dilim.optim.")
+_OF_HOST: Final = frozenset(
+    {"dilim.nn.saving", "dilim.nn.summary", "dilim.tensors.compiled", "dilim.tensors.derivatives",
+     "dilim.tensors.graphs", "dilim.tensors.transfer"}
+)  # fmt: skip
+"""Modules whose functions do more than tensor operations, or call functions of the user."""
+
+
 def is_traced(function: Any) -> bool:
-    """Whether a function, method or callable object is dilim's own, and so written to be traced."""
+    """Whether a function, method or callable object is dilim's own and written to be traced."""
     owner = owner_of(function)
     if isinstance(owner, Tensor):
         return True
     if owner is not None and not isinstance(owner, types.ModuleType):
-        kind = owner if isinstance(owner, type) else type(owner)
-        return is_dilims(kind)
+        return _is_traced_module((owner if isinstance(owner, type) else type(owner)).__module__)
     if isinstance(function, type):
         return function is Tensor or function.__module__ == "dilim.tensors.tape"
-    if is_dilims(type(function)):
-        return True
-    if not isinstance(function, types.FunctionType | types.BuiltinFunctionType):
-        return False
-    module = function.__module__ or ""
-    return module == "dilim" or module.startswith("dilim.")
+    if isinstance(function, types.FunctionType | types.BuiltinFunctionType):
+        return _is_traced_module(function.__module__ or "")
+    return _is_traced_module(type(function).__module__)
+
+
+def is_hosts(function: Any) -> bool:
+    """Whether a function or method is dilim's own and does more than tensor operations."""
+    owner = owner_of(function)
+    is_method = owner is not None and is_dilims(owner if isinstance(owner, type) else type(owner))
+    return function.__module__ in _OF_HOST or (
+        is_method and not _is_traced_module(function.__module__)
+    )
+
+
+def _is_traced_module(name: str) -> bool:
+    return name.startswith(_TRACED) and name not in _OF_HOST
 
 
 def _of_tensor(slicer: Slicer, x: Tensor, name: str) -> Callable[[], Any]:
@@ -118,7 +135,7 @@ def _of_class(slicer: Slicer, kind: type, name: str) -> Callable[[], Any]:
 def _of_library(slicer: Slicer, owner: Any, name: str) -> Callable[[], Any]:
     slicer.rely_on(owner)
     value = getattr(owner, name)
-    if callable(value) or isinstance(value, Tensor):
+    if owner_of(value) is not None or slicer.holds(owner, value):
         slicer.know_leaves(value)
         return lambda: value
     return lambda: slicer.outside(value, f"{slicer.entry.path(owner)}.{name}")

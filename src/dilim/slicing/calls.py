@@ -7,14 +7,14 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from dilim.slicing import classes, contents, library, numbers, program
+from dilim.slicing import attributes, classes, contents, iterators, library, numbers, program
 from dilim.slicing.attributes import is_dilims, is_module, is_traced
 from dilim.slicing.errors import OnHost
 from dilim.slicing.inlining import Given, inline
+from dilim.slicing.iterators import ITERATORS
 from dilim.slicing.numbers import Number
-from dilim.slicing.operators import PLAIN, check_depth, needs_value
+from dilim.slicing.operators import PLAIN, check_depth, is_constant, needs_value
 from dilim.slicing.values import (
-    ITERATORS,
     Host,
     Range,
     View,
@@ -56,7 +56,10 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
     if function.__class__ is Host:
         raise OnHost("a function of the host is called")
     args, keywords = _arguments(slicer, node)
-    if is_traced(function):
+    own = _own_forward(slicer, function) if is_traced(function) else None
+    if own is not None:
+        function = own
+    elif is_traced(function):
         read = _read_of_tensor(function)
         return read or library.prepare(slicer, function, node, args, keywords)
     if not isinstance(function, types.FunctionType | types.MethodType):
@@ -74,18 +77,18 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
         }
     if is_among(function, _CONVERSIONS) and len(args) == 1 and not keywords:
         return lambda: _converted(function, args[0])
-    if function is range:
+    if function is range and args and not keywords:
         return lambda: _range(args)
     if _is_method_of_fresh(slicer, function):
         return _fresh_method(slicer, function, args, keywords)
     if is_among(function, _MAKERS):
         if any(x.__class__ not in (list, tuple, dict, range, View) for x in args) or _unknown(args):
             raise OnHost
-        args = [_entered(slicer, x) for x in args]
+        args = [_entered(slicer, x, True) for x in args]
         return lambda: slicer.make(function(*args, **keywords))
     if _is_pure(function):
         return lambda: _pure(slicer, function, args, keywords)
-    if users:
+    if users and not attributes.is_hosts(function):
         return lambda: inline(slicer, step, function, args, keywords)
     raise OnHost(f"{described(function)} is called")
 
@@ -112,20 +115,22 @@ def described(function: Any) -> str:
     return type(function).__name__
 
 
-def _called_method(slicer: Slicer, function: Any) -> types.MethodType | None:
-    """What a call of an object of a user's class runs, where that is Python code."""
+def _own_forward(slicer: Slicer, function: Any) -> Any:
+    """What a call of a module of dilim's runs, where that has parts of the user's to be run."""
+    is_held = is_module(type(function)) and contents.holds_users(slicer, function)
+    return _called_method(slicer, function) if is_held else None
+
+
+def _called_method(slicer: Slicer, function: Any) -> Any:
+    """What a call of an object runs, where that is Python code; else None."""
     kind, entry = type(function), slicer.entry
-    name = "forward" if is_module(kind) else "__call__"
-    if name in getattr(function, "__dict__", ()) and is_module(kind):
+    found = attributes.in_classes(kind, "__call__")
+    if not isinstance(found, types.FunctionType):
         return None
-    for base in kind.__mro__:
-        found = base.__dict__.get(name)
-        if isinstance(found, types.FunctionType):
-            entry.guard(f"{entry.constant(kind)}.{name} is {entry.constant(found)}")
-            if is_module(kind):
-                entry.guard(f"{name!r} not in {entry.path(function)}.__dict__")
-            return types.MethodType(found, function)
-    return None
+    entry.guard(f"{entry.constant(kind)}.__call__ is {entry.constant(found)}")
+    if found.__module__ == "dilim.nn.module":  # which calls this
+        return attributes.of_instance(slicer, function, "forward")()
+    return types.MethodType(found, function)
 
 
 def _arguments(slicer: Slicer, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
@@ -167,7 +172,7 @@ def _converted(kind: Any, x: Any) -> Any:
 
 
 def _range(args: list[Any]) -> Any:
-    if not _unknown(args):
+    if all(map(is_constant, args)):
         return range(*args)
     parts = [0, args[0], 1] if len(args) == 1 else [*args, 1][:3]
     start, stop, step = parts
@@ -208,10 +213,10 @@ def _pure(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, An
         raise OnHost("an object that shows a dict is looked at")
     if is_among(function, _OF_CLASSES):
         return _of_classes(function, args, keywords)
-    args = [_entered(slicer, x) for x in args]
-    keywords = {key: _entered(slicer, x) for key, x in keywords.items()}
-    given = (*args, *keywords.values())
     is_shallow = is_among(function, _SHALLOW)
+    args = [_entered(slicer, x, is_shallow) for x in args]
+    keywords = {key: _entered(slicer, x, is_shallow) for key, x in keywords.items()}
+    given = (*args, *keywords.values())
     if not all(_is_plain(x, is_shallow) for x in given):
         raise OnHost("an object of the user's is looked at")
     if not is_among(function, _SHALLOW) and any(map(holds_number, given)):
@@ -222,9 +227,7 @@ def _pure(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, An
         raise OnHost("a builtin that looks into tensors")
     result = function(*args, **keywords)
     if result.__class__ in ITERATORS:
-        slicer.makings[id(result)] = result
-        if slicer.current is not None:
-            slicer.made_by[id(result)] = slicer.current
+        return iterators.made(slicer, result)
     return slicer.make(result) if result.__class__ in (list, dict) else result
 
 
@@ -240,9 +243,20 @@ def _of_classes(function: Any, args: list[Any], keywords: dict[str, Any]) -> Any
     raise OnHost(f"{function.__name__} asks an object of the user's")
 
 
-def _entered(slicer: Slicer, x: Any) -> Any:
-    """A list, dict or view as the region sees it; anything else as it is."""
-    return contents.opened(slicer, x) if x.__class__ in (list, dict, View) else x
+def _entered(slicer: Slicer, x: Any, is_shallow: bool) -> Any:
+    """What a builtin is given: containers as the region sees them, and all else as it stays.
+
+    Args:
+        slicer: who interprets.
+        x: what it is given.
+        is_shallow: whether it does not look at the items.
+    """
+    if x.__class__ in ITERATORS:
+        left = iterators.taken(slicer, x)
+        return left if is_shallow else tuple(left)
+    if x.__class__ in (list, dict, View):
+        return contents.opened(slicer, x)
+    return contents.argument(slicer, x) if attributes.is_dilims(type(x)) else x
 
 
 def _is_plain(x: Any, is_shallow: bool) -> bool:

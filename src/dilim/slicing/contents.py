@@ -87,7 +87,9 @@ def _outside(slicer: Slicer, container: Any, key: Any) -> Any:
         raise OnHost(refusal.reason) from None
 
 
-def argument(slicer: Slicer, value: Any, *, is_data: bool = False, depth: int = 0) -> Any:
+def argument(
+    slicer: Slicer, value: Any, *, is_data: bool = False, only_walks: bool = False, depth: int = 0
+) -> Any:
     """What stands for an argument of dilim's own code, which looks at all of it.
 
     Args:
@@ -95,6 +97,7 @@ def argument(slicer: Slicer, value: Any, *, is_data: bool = False, depth: int = 
         value: the argument.
         is_data: whether numbers in it become those of a tensor. Then a list from outside is the
             host's, so that other numbers need no other program.
+        only_walks: whether no code of what a module holds is run.
         depth: how many containers it is in.
 
     Raises:
@@ -111,42 +114,49 @@ def argument(slicer: Slicer, value: Any, *, is_data: bool = False, depth: int = 
     if kind in (tuple, list, dict):
         if is_data and kind is not tuple and id(value) not in slicer.fresh:
             raise OnHost("numbers from outside are given to a tensor")
-        return _arguments(slicer, value, is_data, depth)
+        return _arguments(slicer, value, is_data=is_data, only_walks=only_walks, depth=depth + 1)
     if is_dilims(kind) or is_module(kind) or kind is type or is_traced(value):
-        check_parts(value)
-        slicer.know_leaves(value)
-        slicer.rely_on(value)
+        rely_on(slicer, value, only_walks)
         return value
     if isinstance(value, types.FunctionType | types.MethodType):
         raise OnHost("a function of the user is given to a tensor operation")
     raise OnHost(f"an object of {kind.__name__} is given to a tensor operation")
 
 
-def _arguments(slicer: Slicer, container: Any, is_data: bool, depth: int) -> Any:
+def _arguments(slicer: Slicer, container: Any, **how: Any) -> Any:
     items = opened(slicer, container)
     if type(items) is dict:
-        pairs = {
-            argument(slicer, key, depth=depth + 1): argument(
-                slicer, x, is_data=is_data, depth=depth + 1
-            )
-            for key, x in items.items()
-        }
+        pairs = {argument(slicer, k, **how): argument(slicer, x, **how) for k, x in items.items()}
         return items if all(pairs[key] is x for key, x in items.items()) else pairs
-    found = [argument(slicer, x, is_data=is_data, depth=depth + 1) for x in items]
+    found = [argument(slicer, x, **how) for x in items]
     if all(x is y for x, y in zip(found, items, strict=True)):
         return items
     return found if type(items) is list else tuple(found)
 
 
-def check_parts(owner: Any) -> None:
-    """Refuse modules whose parts are the user's code, which must not run while slicing."""
-    modules = getattr(owner, "modules", None)
-    if not callable(modules) or isinstance(owner, Tensor | type):
-        return
-    for module in modules():
-        inner = module[1] if isinstance(module, tuple) else module
-        if not is_dilims(type(inner)):
-            raise OnHost("a module with parts that are the user's own")
+def rely_on(slicer: Slicer, value: Any, only_walks: bool = False) -> None:
+    """Library code looks at all that an object of dilim holds.
+
+    Raises:
+        OnHost: it holds something of the user's, whose code must not run while slicing.
+    """
+    slicer.know_leaves(value)
+    if not only_walks and holds_users(slicer, value):
+        raise OnHost("an object of dilim that holds an object of the user's")
+    slicer.rely_on(value)
+
+
+def holds_users(slicer: Slicer, value: Any) -> bool:
+    """Whether an object of dilim holds, at any depth, code or objects that are not dilim's."""
+    slicer.rely_on(value)
+    found = slicer.relied.get(id(value))
+    return found is not None and not all(map(_is_of_library, found.parts))
+
+
+def _is_of_library(part: Any) -> bool:
+    kind = type(part)
+    is_plain = isinstance(part, Tensor) or kind in (list, dict, tuple) or is_constant(part)
+    return is_plain or is_dilims(kind) or is_traced(part)
 
 
 def index(slicer: Slicer, value: Any) -> Any:

@@ -111,6 +111,11 @@ class Fingerprint(Watched):
         self._seen: set[int] = set()
         self._add(value)
 
+    @property
+    def parts(self) -> Sequence[Any]:
+        """The object and all that it was found to hold, to any depth."""
+        return self._kept
+
     def be_native(self) -> None:
         """Machine code may look from here on."""
         self._left = _PATIENCE
@@ -151,12 +156,10 @@ class Fingerprint(Watched):
                 self._lists.append((value, list(map(id, value))))
             for x in value:
                 self._add(x)
-        elif kind is dict:
-            self._dict(value)
-        elif kind.__module__ == "dilim.optim.packing":
-            return  # the optimiser's own arrangement of what is looked at already
-        elif (is_dilims(kind) or is_module(kind)) and hasattr(value, "__dict__"):
-            self._dict(value.__dict__)
+        else:
+            table = _table_of(value)
+            if table is not None:
+                self._dict(table)
 
     def _dict(self, table: dict[Any, Any]) -> None:
         followed = [name for name in table if name in _FOLLOWED and type(table[name]) is float]
@@ -170,6 +173,45 @@ class Fingerprint(Watched):
         for name, x in table.items():
             if name not in followed:
                 self._add(x)
+
+
+class Kept:
+    """What the attributes of modules, and the dicts and lists there, hold at a moment.
+
+    Args:
+        found: says what there is.
+    """
+
+    def __init__(self, found: Fingerprint) -> None:
+        tables = map(_table_of, found.parts)
+        self._tables = [(table, dict(table)) for table in tables if table is not None]
+        self._lists = [(part, list(part)) for part in found.parts if type(part) is list]
+
+    def put_back(self) -> bool:
+        """Undo changes; whether there were any."""
+        changed = False
+        for table, before in self._tables:
+            now = list(table.items())
+            if len(now) != len(before) or any(before.get(k, self) is not x for k, x in now):
+                changed = True
+                table.clear()
+                table.update(before)
+        for items, held in self._lists:
+            if list(map(id, items)) != list(map(id, held)):
+                changed = True
+                items[:] = held
+        return changed
+
+
+def _table_of(value: Any) -> dict[Any, Any] | None:
+    """The dict that a value is, or that its attributes are in, where library code may look."""
+    kind = type(value)
+    if kind is dict:
+        return value  # type: ignore[no-any-return]
+    if kind.__module__ == "dilim.optim.packing":
+        return None  # the optimiser's own arrangement of what is looked at already
+    known = (is_dilims(kind) or is_module(kind)) and not isinstance(value, Tensor | type)
+    return getattr(value, "__dict__", None) if known else None
 
 
 _STANDING: Final = re.compile(r"(k[0-9]+)\.(same\(\) or \1\.holds\(\)|cell_contents is k[0-9]+)")

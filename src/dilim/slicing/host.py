@@ -20,6 +20,7 @@ from dilim.ir.types import type_of
 from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.given_containers import KEY, Containers
+from dilim.slicing.iterators import Making
 from dilim.slicing.numbers import Number
 from dilim.slicing.one_of import OneOf
 from dilim.slicing.parts import steps_of
@@ -107,6 +108,7 @@ class Objects:
         one_of: which tensors are one of several objects.
         unsure: memory of which the host may have some object or other -> what to decide for it to
             be known which.
+        makings: iterators that the region has made, which are never handed out.
     """
 
     def __init__(self, trace: SlicerTrace, entry: Entry) -> None:
@@ -120,6 +122,7 @@ class Objects:
         self.one_of = OneOf(trace)
         self.containers = Containers(self)
         self.unsure: dict[Cell, Any] = {}
+        self.makings: dict[int, Making] = {}
 
     def has(self, x: Tensor) -> bool:
         """Whether the host has the object of a tensor that the region makes."""
@@ -204,6 +207,8 @@ class Objects:
             return f"({inner}{',' if len(value) == 1 else ''})"
         if kind in (list, dict) and self.entry.slot(value) is None and self.is_fresh(value):
             return self.containers.expression(value, action)
+        if id(value) in self.makings:
+            raise Restart(("host", self.makings[id(value)].maker))
         if holds_host(value):
             raise OnHost("a value that is not known here")
         owner = owner_of(value)

@@ -21,11 +21,12 @@ from dilim.slicing.host import (
     TURN,
 )
 from dilim.slicing.interpreter import Scope
+from dilim.slicing.iterators import ITERATORS
 from dilim.slicing.numbers import Number
 from dilim.slicing.pending import Pending
 from dilim.slicing.showing import Showing
 from dilim.slicing.tracebacks import Caller
-from dilim.slicing.values import ITERATORS, UNBOUND, Array, Conflict, Host, View, owner_of
+from dilim.slicing.values import UNBOUND, Array, Conflict, Host, View, owner_of
 from dilim.tensors import control
 from dilim.tensors.tape import mode, no_grad
 from dilim.tensors.tensor import Tensor
@@ -113,11 +114,11 @@ class Hosting(Showing):
         """See to it that nothing is believed of containers that the host may change."""
         for value in what_hosts_do.operands(self, statement):
             for each in _containers(value):
-                maker = self.made_by.get(id(each))
+                if id(each) in self.makings:
+                    raise Restart(("host", self.makings[id(each)].maker))
                 may_change = what_hosts_do.may_change(self, statement)
-                is_used_up = maker is not None and id(each) in self.makings
-                if is_used_up or (id(each) in self.fresh and may_change):
-                    raise Restart(("host", maker))
+                if id(each) in self.fresh and may_change:
+                    raise Restart(("host", self.made_by.get(id(each))))
                 if each.__class__ in (list, dict, set) and may_change:
                     self.touch(each)
 

@@ -83,6 +83,7 @@ class State:
     handed: dict[tuple[int, str], Number]
     received: dict[tuple[int, str], Any]
     cleared: frozenset[int]
+    taken: frozenset[int]
     uncounted: frozenset[Any]
     releases: int
     keeping: Held
@@ -105,6 +106,8 @@ class Interpreter:
         handed: (number of a frame on the host, name) -> the number that it has there.
         received: likewise -> what the graph was given for it.
         fresh: lists and dicts that the region made, by identity.
+        makings: likewise, iterators.
+        taken: those of them that are used up.
         actions: what the host does, by channel.
         dead: whether the statement at hand cannot be reached.
     """
@@ -135,9 +138,9 @@ class Interpreter:
         self.keeping = Keeping()
         self.made_by: dict[int, program.Statement] = {}
         self.cleared: set[int] = set()
-        self.relied: set[int] = set()
+        self.relied: dict[int, Fingerprint] = {}
         self.touched: dict[int, Any] = {}
-        self.makings: dict[int, Any] = {}
+        self.taken: set[int] = set()
         self.looked_into: dict[int, Any] = {}
         self.peeled: dict[program.Statement, int] = {}
         self.kept: list[Any] = []
@@ -146,7 +149,7 @@ class Interpreter:
         self.step_frame: Any = trace.top
         self.deadline = math.inf
         self.objects = Objects(trace, entry)
-        self.one_of = self.objects.one_of
+        self.one_of, self.makings = self.objects.one_of, self.objects.makings
         self.fresh, self.depth_of = self.objects.containers.fresh, self.objects.containers.depth_of
         self.tapes = self.objects.tapes = Tapes(self.objects, self.count_writes)
         self.unknown = 0
@@ -178,6 +181,7 @@ class Interpreter:
             dict(self.handed),
             dict(self.received),
             frozenset(self.cleared),
+            frozenset(self.taken),
             frozenset(self.trace.uncounted),
             len(self.trace.released),
             dict(self.keeping.held),
@@ -208,7 +212,7 @@ class Interpreter:
         self.seen = dict(state.seen)
         self.handed = dict(state.handed)
         self.received = dict(state.received)
-        self.cleared = set(state.cleared)
+        self.cleared, self.taken = set(state.cleared), set(state.taken)
         self.trace.uncounted = set(state.uncounted)
         self.trace.forget_releases(state.releases)
         self.keeping.held = dict(state.keeping)
@@ -297,9 +301,16 @@ class Interpreter:
             return
         if not hasattr(value, "__dict__") or isinstance(value, type):
             return
-        self.relied.add(id(value))
-        known = self.entry.constant(Fingerprint(value))
+        found = self.relied[id(value)] = Fingerprint(value)
+        known = self.entry.constant(found)
         self.entry.guard(f"{known}.same() or {known}.holds()")
+
+    def holds(self, owner: Any, value: Any) -> bool:
+        """Whether an object of dilim has a tensor or something to be called, and is guarded so."""
+        found = self.relied.get(id(owner))
+        if found is None or not (callable(value) or isinstance(value, Tensor)):
+            return False
+        return any(part is value for part in found.parts)
 
     initial_grads: dict[int, tuple[Tensor, Any]]
 

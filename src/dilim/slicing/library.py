@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dilim.ir.types import Type
 from dilim.slicing import contents
+from dilim.slicing.attributes import is_module
 from dilim.slicing.errors import OnHost
+from dilim.slicing.fingerprints import Kept
 from dilim.slicing.values import Array, Host, holds_host, is_among, owner_of
 from dilim.tensors.creation import asarray, from_dlpack, from_numpy, tensor
 from dilim.tensors.tensor import Tensor
@@ -79,16 +81,14 @@ def _is_view(result: Any, cells: set[Any]) -> bool:
 
 def _called(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
     is_data = is_among(function, _TAKE_DATA)
-    args = [contents.argument(slicer, x, is_data=is_data) for x in args]
-    keywords = {k: contents.argument(slicer, x, is_data=is_data) for k, x in keywords.items()}
+    how = {"is_data": is_data, "only_walks": _only_walks(function)}
+    args = [contents.argument(slicer, x, **how) for x in args]
+    keywords = {k: contents.argument(slicer, x, **how) for k, x in keywords.items()}
     owner = owner_of(function)
     if owner is None:
         owner = function
     clears = getattr(function, "__name__", "") == "zero_grad"
-    if not clears:
-        contents.check_parts(owner)
-    slicer.know_leaves(owner)
-    slicer.rely_on(owner)
+    contents.rely_on(slicer, owner, only_walks=clears or _only_walks(function))
     for x in (*args, *keywords.values()):
         slicer.know_leaves(x)
     if clears:
@@ -99,8 +99,18 @@ def _called(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, 
         for x in (owner, *args):
             for leaf in _leaves_of(x):
                 slicer.use_grad(leaf)
+    found = slicer.relied.get(id(owner)) if is_module(type(owner)) else None
+    before = None if found is None else Kept(found)
     result = function(*args, **keywords)
+    if before is not None and before.put_back():
+        raise OnHost("a method that sets attributes of a module")
     return slicer.in_graph(result)
+
+
+def _only_walks(function: Any) -> bool:
+    """Whether a function looks for what a module holds, and runs none of it."""
+    name = getattr(function, "__name__", "")
+    return getattr(function, "__module__", "") == "dilim.nn.module" and name != "summary"
 
 
 def _looks_at_gradients(owner: Any) -> bool:

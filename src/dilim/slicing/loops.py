@@ -15,13 +15,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from dilim.slicing import contents, numbers, program, surprises, tapes
+from dilim.slicing import contents, iterators, numbers, program, surprises, tapes
 from dilim.slicing.carried import GO, Peel
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.loop_bodies import written
 from dilim.slicing.numbers import Number
 from dilim.slicing.turns import Turns
-from dilim.slicing.values import ITERATORS, UNBOUND, Host, Range, View
+from dilim.slicing.values import UNBOUND, Host, Range, View
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -106,8 +106,11 @@ def _flat(slicer: Slicer, statement: program.For, items: Any, source: Any = None
     """
     owner = source.owner if source.__class__ is View else items
     maker = slicer.made_by.get(id(owner))
-    if id(items) in slicer.makings:
-        source, maker = _again(items), maker if _is_repeatable(items) else None
+    making = slicer.makings.get(id(items))
+    if making is not None:
+        items = iterators.taken(slicer, items)
+        source = iterators.again(items)
+        maker = making.maker if iterators.is_repeatable(items) else None
     known = list(itertools.islice(items, MOST_FLAT + 1))
     if len(known) > MOST_FLAT:
         raise Unsliceable(f"a loop of more than {MOST_FLAT} known items", statement.line)
@@ -123,31 +126,13 @@ def _flat(slicer: Slicer, statement: program.For, items: Any, source: Any = None
 
 def _goes_on(source: Any, known: list[Any], position: int) -> bool:
     """Whether the items that a loop has yet to take are still those that it would take."""
-    again: Any = _again(source)
+    again: Any = iterators.again(source)
     if source.__class__ in (dict, View):
         again = source.now() if source.__class__ is View else source
         if len(again) != len(known):
             return False
     left = list(itertools.islice(again, position, None))
     return len(left) == len(known) - position and all(map(_same, left, known[position:]))
-
-
-def _is_repeatable(items: Any) -> bool:
-    """Whether an iterator goes over nothing but containers."""
-    if items.__class__ in ITERATORS:
-        return all(map(_is_repeatable, items.__reduce__()[1]))
-    return not hasattr(items, "__next__")
-
-
-def _again(items: Any) -> Any:
-    """An iterator that goes on where another one is, on its own."""
-    if items.__class__ not in ITERATORS:
-        return items
-    kind, args, *state = items.__reduce__()
-    made = kind(*map(_again, args))
-    if state:
-        made.__setstate__(state[0])
-    return made
 
 
 def _same(a: Any, b: Any) -> bool:

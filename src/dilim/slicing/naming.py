@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from dilim.slicing import attributes, program
+from dilim.slicing.attributes import in_classes
 from dilim.slicing.errors import MayBeUnbound, OnHost
 from dilim.slicing.hosting import Hosting
 from dilim.slicing.numbers import Number
@@ -153,6 +154,10 @@ class Naming(Hosting):
         kind = type(value)
         if not (attributes.is_dilims(kind) or attributes.is_module(kind)):
             return
+        if not str(getattr(in_classes(kind, "parameters"), "__module__", "dilim.")).startswith(
+            "dilim."
+        ):
+            return  # code of the user's, which must not run now
         found = getattr(value, "parameters", None)
         for x in (found() if callable(found) else found) or ():
             if isinstance(x, Tensor):

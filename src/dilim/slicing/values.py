@@ -149,18 +149,6 @@ UNBOUND: Final = _Unbound()
 """Stands for the value of a name that has none."""
 
 
-ITERATORS: Final = frozenset(
-    {
-        enumerate,
-        zip,
-        reversed,
-        type(reversed([])),
-        type(iter([])),
-        type(iter(())),
-        type(iter(range(0))),
-    }
-)
-"""Types of iterators that builtins make while slicing."""
 _METHODS: Final = (MethodType, BuiltinMethodType, MethodWrapperType)
 
 
