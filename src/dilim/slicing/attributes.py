@@ -159,6 +159,21 @@ def of_instance(slicer: Slicer, owner: Any, name: str) -> Callable[[], Any]:
     raise OnHost(f"attribute {name}")
 
 
+def refuse_mark(slicer: Slicer, x: Tensor, flag: Any) -> None:
+    """Refuse to set whether a tensor requires a gradient, where others see it who are not told.
+
+    Raises:
+        OnHost: the host has to.
+        Unsliceable: it is the region's, and also another object on another path, or the host's.
+    """
+    if not slicer.trace.owns(x):
+        raise OnHost("whether a tensor from outside requires a gradient is set")
+    is_elsewhere = x in slicer.one_of or slicer.objects.may_be_given(x)
+    is_older = len(slicer.trace.frames) > 1 and not slicer.trace.made_inside(x)
+    if is_elsewhere or is_older or flag.__class__ is not bool:
+        raise Unsliceable("whether a tensor requires a gradient is set where others have it")
+
+
 def is_module(kind: type) -> bool:
     """Whether a class is a `dilim.nn.Module`, known without importing it."""
     return any(base.__module__ == "dilim.nn.module" for base in kind.__mro__)
@@ -175,6 +190,9 @@ def assign(slicer: Slicer, target: ast.Attribute, value: Any) -> Callable[[], No
     if owner.__class__ is Host:
         raise OnHost
     if isinstance(owner, Tensor):
+        if name == "requires_grad":
+            refuse_mark(slicer, owner, value)
+            return lambda: setattr(owner, name, value)
         if name != "grad" or holds_host(value) or not (value is None or isinstance(value, Tensor)):
             raise OnHost(f"{name} of a tensor is set")
         slicer.know_leaves(owner)

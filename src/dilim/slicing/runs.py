@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -47,7 +47,10 @@ def kind_of(value: Any) -> Any:
     return kind.__name__ if kind in (list, dict, str) else None
 
 
-def _unknown(has_tape: bool, lists: tuple[int, ...]) -> bool:
+Leaves: TypeAlias = tuple[tuple[str, int], ...]
+
+
+def _unknown(has_tape: bool, lists: tuple[int, ...], leaves: Leaves) -> bool:
     raise RuntimeError("a check in a region that has none")
 
 
@@ -70,8 +73,8 @@ class Run:
         made: lists and dicts that the region made, by number.
         items: what they hold, as the program believes.
         valid: whether all is as the program believes; the arguments: whether a tape is at hand, for
-            which the memory that it uses must not have been written; and which lists and dicts of
-            the region matter.
+            which the memory that it uses must not have been written; which lists and dicts of the
+            region matter; and where tensors of the region are that have gradients of their own.
         ended: how many of the calls around the rest that runs as plain Python are over.
     """
 
@@ -92,7 +95,7 @@ class Run:
         self.versions: dict[int, int] = {}
         self.expected: dict[str, int] = {}
         self.grads: list[tuple[Tensor, Any]] = []
-        self.valid: Callable[[bool, tuple[int, ...]], bool] = _unknown
+        self.valid: Callable[[bool, tuple[int, ...], Leaves], bool] = _unknown
         self.result: Any = None
         self.error: BaseException | None = None
         self.code = 0
@@ -128,8 +131,8 @@ class Run:
             if self.memories[path]._storage.version != version
         ]
 
-    def is_untouched(self, lists: tuple[int, ...]) -> bool:
-        """Whether nobody but the program has changed what it made or set, these lists among it."""
+    def is_untouched(self, lists: tuple[int, ...], leaves: Leaves) -> bool:
+        """Whether nobody but the program has changed what it made or set, these among it."""
         return (
             all(
                 self.objects[number]._storage.version == version
@@ -138,8 +141,14 @@ class Run:
             and all(_found(owner, key) is value for (_, key), (owner, value) in self.now.items())
             and all(self.same_grads())
             and not self.refilled(lists)
+            and all(self._has_same_grad(getattr(self, table).get(k)) for table, k in leaves)
             and all(node.inputs is not None for node in self.nodes.values())
         )
+
+    def _has_same_grad(self, leaf: Any) -> bool:
+        """Whether a tensor of the region has the gradient that the program has given it."""
+        known: Any = self.now.get((id(leaf), "grad"), (leaf, None))[1]
+        return leaf is None or leaf.grad is known
 
     def refilled(self, lists: tuple[int, ...]) -> list[int]:
         """Those of some lists and dicts, by number, that somebody else has changed."""
