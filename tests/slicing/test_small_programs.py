@@ -12,6 +12,7 @@ from slicing import (
     small_lifetimes,
     small_loops,
     small_objects,
+    small_outside,
     small_programs,
     small_real,
     small_training,
@@ -33,6 +34,7 @@ ALL = {
     **small_real.PROGRAMS,
     **small_lessons.PROGRAMS,
     **small_values.VALUES,
+    **small_outside.PROGRAMS,
 }
 
 

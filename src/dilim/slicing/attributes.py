@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dilim.slicing import heap
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.numbers import Number
-from dilim.slicing.values import UNBOUND, Host, holds_hidden, holds_host, owner_of
+from dilim.slicing.values import UNBOUND, Host, holds_host, owner_of
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -44,12 +45,8 @@ def read(slicer: Slicer, node: ast.Attribute) -> Callable[[], Any]:
         return _of_tensor(slicer, owner, name)
     if kind in _PLAIN_TYPES:
         return lambda: getattr(owner, name)
-    if ("host attribute", (kind.__qualname__, name)) in slicer.decisions:
-        raise OnHost("an attribute that host code changes")
-    found = slicer.heap.get((id(owner), name), UNBOUND)
+    found = heap.find(slicer, owner.__dict__ if kind is types.ModuleType else owner, name)
     if found is not UNBOUND:
-        if holds_hidden(found):
-            raise OnHost("an attribute that the host has set")
         return lambda: found
     if kind is types.ModuleType:
         return _of_module(slicer, owner, name)
@@ -117,7 +114,10 @@ def _of_module(slicer: Slicer, module: types.ModuleType, name: str) -> Callable[
         raise OnHost
     if module.__name__ == "dilim" or module.__name__.startswith("dilim."):
         return lambda: value
-    return lambda: slicer.outside(value, f"{slicer.entry.path(module)}.{name}")
+    path = f"{slicer.entry.path(module)}.{name}"
+    if name in module.__dict__:
+        path = heap.path(slicer, module.__dict__, name)
+    return lambda: slicer.outside(value, path)
 
 
 def _of_class(slicer: Slicer, kind: type, name: str) -> Callable[[], Any]:
@@ -176,6 +176,21 @@ def of_instance(slicer: Slicer, owner: Any, name: str) -> Callable[[], Any]:
     raise OnHost(f"attribute {name}")
 
 
+def refuse_mark(slicer: Slicer, x: Tensor, flag: Any) -> None:
+    """Refuse to set whether a tensor requires a gradient, where others see it who are not told.
+
+    Raises:
+        OnHost: the host has to.
+        Unsliceable: it is the region's, and also another object on another path, or the host's.
+    """
+    if not slicer.trace.owns(x):
+        raise OnHost("whether a tensor from outside requires a gradient is set")
+    is_elsewhere = x in slicer.one_of or slicer.objects.may_be_given(x)
+    is_older = len(slicer.trace.frames) > 1 and not slicer.trace.made_inside(x)
+    if is_elsewhere or is_older or flag.__class__ is not bool:
+        raise Unsliceable("whether a tensor requires a gradient is set where others have it")
+
+
 def is_module(kind: type) -> bool:
     """Whether a class is a `dilim.nn.Module`, known without importing it."""
     return any(base.__module__ == "dilim.nn.module" for base in kind.__mro__)
@@ -192,6 +207,9 @@ def assign(slicer: Slicer, target: ast.Attribute, value: Any) -> Callable[[], No
     if owner.__class__ is Host:
         raise OnHost
     if isinstance(owner, Tensor):
+        if name == "requires_grad":
+            refuse_mark(slicer, owner, value)
+            return lambda: setattr(owner, name, value)
         if name != "grad" or holds_host(value) or not (value is None or isinstance(value, Tensor)):
             raise OnHost(f"{name} of a tensor is set")
         slicer.know_leaves(owner)
@@ -205,20 +223,9 @@ def assign(slicer: Slicer, target: ast.Attribute, value: Any) -> Callable[[], No
         and not isinstance(owner, type | types.ModuleType)
         and not is_dilims(kind)
     )
-    if ("host attribute", (kind.__qualname__, name)) in slicer.decisions:
-        raise OnHost("an attribute that host code changes")
     if not plain:
         raise OnHost("an object that sets attributes in a way of its own")
-    if holds_hidden(value):
-        slicer.heap[id(owner), name] = Host()
-        slicer.owners[id(owner)] = owner
-        raise OnHost
+    bind = heap.put(slicer, owner, name, value)
     if slicer.entry.slot(owner) is None and not slicer.entry.has_constant(owner):
         raise Unsliceable(f"attribute {name} of an object that the program made")
-
-    def bind() -> None:
-        slicer.owners[id(owner)] = owner
-        slicer.written.add((id(owner), name))
-        slicer.heap[id(owner), name] = value
-
     return bind

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from dilim.slicing import program
+from dilim.slicing import heap, program
 from dilim.slicing.attributes import GENERATORS
 from dilim.slicing.errors import OnHost
 from dilim.slicing.numbers import Number
@@ -106,6 +106,8 @@ def _is_plain(slicer: Hosting, atom: ast.AST) -> bool:
         return True
     if not isinstance(atom, ast.Name):
         return False
+    if heap.is_outer(slicer, atom.id) and heap.has_put(slicer, atom.id):
+        return False  # the host reads it where it has to be written first
     try:
         value = slicer.atom(atom)
     except OnHost:

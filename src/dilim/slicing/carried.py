@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from dilim.slicing import bundles, numbers, program
+from dilim.slicing import bundles, heap, numbers, program
 from dilim.slicing.carried_objects import CarriedObjects
 from dilim.slicing.errors import LoopSignal, Restart, Unsliceable
 from dilim.slicing.given_containers import KEY
@@ -176,8 +176,12 @@ class Carried:
         try:
             bundles.collect(self.slicer.trace, shape, value, out)
         except bundles.ChangesType:
-            if place[0] == "item" and self.slicer.peeled.get(self.statement):
+            is_second = bool(self.slicer.peeled.get(self.statement))
+            if place[0] == "item" and is_second:
                 raise Restart(("host", self.slicer.made_by[place[1][0]])) from None
+            if place[0] == "heap" and is_second:
+                owner, key = self.slicer.owners[place[1][0]], place[1][1]
+                raise Restart(heap.decision(owner, key)) from None
             name = place[1][1] if place[0] in ("name", "heap", "item") else "a gradient"
             raise Peel(f"{name} changes its type in a loop") from None
 
@@ -332,9 +336,10 @@ class Carried:
         more: list[Place] = []
         for key, value in slicer.heap.items():
             if value.__class__ is Host:
-                if head.heap.get(key, UNBOUND).__class__ is not Host:
-                    owner = type(slicer.owners[key[0]]).__qualname__
-                    raise Restart(("host attribute", (owner, key[1])))
+                decision = heap.decision(slicer.owners[key[0]], key[1])
+                was_hosts = head.heap.get(key, UNBOUND).__class__ is Host
+                if not was_hosts and decision not in slicer.decisions:
+                    raise Restart(decision)
                 continue
             if ("heap", key) not in known and head.heap.get(key, UNBOUND) is not value:
                 more.append(("heap", key))

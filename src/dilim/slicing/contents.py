@@ -17,11 +17,12 @@ from __future__ import annotations
 import types
 from typing import TYPE_CHECKING, Any, Final
 
+from dilim.slicing import heap
 from dilim.slicing.attributes import is_dilims, is_module, is_traced
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import is_constant, needs_value
-from dilim.slicing.values import Range, View, holds_host
+from dilim.slicing.values import UNBOUND, Range, View, holds_host
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def opened(slicer: Slicer, value: Any) -> Any:
         raise OnHost(f"a {kind.__name__} of more than {MOST} items is looked into")
     path = counted(slicer, value)
     if kind is list:
-        return [_outside(slicer, value, k) for k in range(len(value))]
+        return [item(slicer, value, k) for k in range(len(value))]
     keys = list(value)
     if not all(map(is_constant, keys)):
         raise OnHost("a dict whose keys are no constants")
@@ -59,7 +60,7 @@ def opened(slicer: Slicer, value: Any) -> Any:
     slicer.entry.guard(f"list(map(type, {path})) == {slicer.entry.constant(kinds)}")
     if not {str, int, bool}.issuperset(kinds):
         slicer.entry.guard(f"repr(list({path})) == {repr(keys)!r}")  # tells 0.0 from -0.0
-    return {key: _outside(slicer, value, key) for key in keys}
+    return {key: item(slicer, value, key) for key in keys}
 
 
 def counted(slicer: Slicer, container: Any) -> str:
@@ -74,15 +75,23 @@ def counted(slicer: Slicer, container: Any) -> str:
     return path
 
 
-def place(slicer: Slicer, container: Any, key: Any) -> str:
-    """The path of an item of a list or dict from outside."""
-    shown = repr(key) if type(key) in (int, str, bool) else slicer.entry.constant(key)
-    return f"{slicer.entry.path(container)}[{shown}]"
+def item(slicer: Slicer, container: Any, key: Any) -> Any:
+    """What an item of a list or dict from outside stands for.
 
-
-def _outside(slicer: Slicer, container: Any, key: Any) -> Any:
+    Raises:
+        OnHost: the host changes the container, or only the host can look at the item.
+    """
+    slicer.look_into(container)
+    value = container[key]
+    if key.__class__ is int and key < 0 and container.__class__ is list:
+        if any(owner == id(container) for owner, _ in slicer.heap):
+            counted(slicer, container)
+            key += len(container)
+    found = heap.find(slicer, container, key)
+    if found is not UNBOUND:
+        return found
     try:
-        return slicer.outside(container[key], place(slicer, container, key))
+        return slicer.outside(value, heap.path(slicer, container, key))
     except Unsliceable as refusal:
         raise OnHost(refusal.reason) from None
 

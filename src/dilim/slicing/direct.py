@@ -18,7 +18,8 @@ from dilim.slicing.direct_code import Code, Missed, Spares
 from dilim.slicing.endings import Ending
 from dilim.slicing.fingerprints import Standing, is_standing
 from dilim.slicing.gates import Gate, all_different, checked
-from dilim.slicing.runs import Run, memory_of, part_of, view_of, with_gradient
+from dilim.slicing.host_tensors import memory_of, part_of, view_of, with_gradient
+from dilim.slicing.runs import Run
 from dilim.tensors.tape import mode
 
 if TYPE_CHECKING:

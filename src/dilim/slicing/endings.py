@@ -72,7 +72,7 @@ def ending_of(
             outputs=tuple(points[-1].inputs[position] for position in last.sent),
         ),
         tensors=frozenset(last.tensors.values()),
-        lines=(*last.lines, *(f"{owner}.{name} = {x}" for (owner, name), x in sets.items())),
+        lines=(*last.lines, *(f"{owner}{key} = {x}" for (owner, key), x in sets.items())),
         gradients=gradients,
         result=last.result,
         counted=tuple(path for each in (*earlier, last) for path in each.counted),
@@ -84,12 +84,12 @@ def _gradients(last: _Rewriter, sets: dict[tuple[str, str], str]) -> dict[str, i
     """Takes those out of what is set that are results used for nothing else."""
     code = "\n".join([*last.lines, *sets.values()])
     found = {}
-    for (owner, name), value in list(sets.items()):
-        if name == "grad" and len(re.findall(rf"\b{re.escape(value)}\b", code)) == 1:
+    for (owner, key), value in list(sets.items()):
+        if key == ".grad" and len(re.findall(rf"\b{re.escape(value)}\b", code)) == 1:
             number = next((n for n in last.tensors.values() if value == f"r{n}"), None)
             if number is not None:
                 found[owner] = number
-                del sets[owner, name]
+                del sets[owner, key]
     return found
 
 
@@ -134,7 +134,7 @@ class _Rewriter(ast.NodeTransformer):
         sent: per result its position in what is sent.
         tensors: number of an object -> number of the result that it is.
         counted: paths of memory that was written.
-        sets: what is set, by owner and attribute.
+        sets: what is set, by owner and how it is found there.
         lines: everything else, in order.
         result: what the function returns.
 
@@ -158,7 +158,7 @@ class _Rewriter(ast.NodeTransformer):
         """The lines of an action that only writes back."""
         if self.lines or self.sent:
             raise _Unknown
-        return tuple(f"{owner}.{name} = {value}" for (owner, name), value in self.sets.items())
+        return tuple(f"{owner}{key} = {value}" for (owner, key), value in self.sets.items())
 
     def _statement(self, statement: ast.stmt) -> None:
         match statement:
@@ -181,7 +181,11 @@ class _Rewriter(ast.NodeTransformer):
                     ast.Attribute(ast.Name("R"), "set"), [owner, ast.Constant(str(name)), value]
                 )
             ) if name.isidentifier() and not iskeyword(name):
-                self.sets[self._text(owner), name] = self._text(value)
+                self.sets[self._text(owner), f".{name}"] = self._text(value)
+            case ast.Expr(
+                ast.Call(ast.Attribute(ast.Name("R"), "put"), [owner, ast.expr() as key, value])
+            ):
+                self.sets[self._text(owner), f"[{self._text(key)}]"] = self._text(value)
             case ast.Assign([ast.Attribute(ast.Name("R"), "result")], value):
                 self.result = "result"
                 self.lines.append(f"result = {self._text(value)}")

@@ -23,6 +23,7 @@ from dilim.slicing.fingerprints import Fingerprint
 from dilim.slicing.gates import Demands, Gate, tuple_of
 from dilim.slicing.numbers import SMALL, Number, type_of_kind
 from dilim.slicing.operators import is_constant
+from dilim.slicing.values import UNBOUND
 from dilim.tensors.cells import Cell
 from dilim.tensors.tensor import Tensor
 from dilim.tensors.tracer import Trace
@@ -115,6 +116,10 @@ class Entry:
         """Demand that a condition holds whenever the program begins."""
         self._guards[condition] = None
 
+    def standing(self, path: str) -> Any:
+        """What stands for what is found at a path; `UNBOUND` if nobody has looked there."""
+        return self._entered.get(path, UNBOUND)
+
     def outside(self) -> Iterator[tuple[str, Any, Any]]:
         """Path, object and what stands for it in the program, for all that comes from outside."""
         for (path, standing), value in zip(self._entered.items(), self._kept, strict=True):
@@ -158,6 +163,9 @@ class Entry:
                 self.guard(f"{path}.__func__ is {self.constant(value.__func__)}")
                 self.guard(f"{path}.__self__ is {self.constant(value.__self__)}")
                 return value
+            self.guard(f"{path} is {self.constant(value)}")
+            return value
+        if kind is dict and "__builtins__" in value:  # what a module's global names stand in
             self.guard(f"{path} is {self.constant(value)}")
             return value
         self.guard(f"{path}.__class__ is {self.constant(kind)}")

@@ -213,7 +213,7 @@ class Expressions(Emitter):
             result = self.value(node.value, name)
         else:
             result = self.held(self.atom(node.value))
-            self.unit(located(ast.Assign([node.target], result), node), "it binds a global name")
+            self.step(ast.Assign([node.target], result), node)
         return result if target is None else self.assign(target, result, node)
 
     # One operation on atoms

@@ -106,6 +106,7 @@ class Objects:
     Attributes:
         held: memory, or a view of some, a list or a dict -> what the host has of it.
         one_of: which tensors are one of several objects.
+        leaves: where the host has tensors of the region that have gradients of their own.
         unsure: memory of which the host may have some object or other -> what to decide for it to
             be known which.
         makings: iterators that the region has made, which are never handed out.
@@ -121,6 +122,7 @@ class Objects:
         self._viewed: dict[Any, Cell] = {}
         self.one_of = OneOf(trace)
         self.containers = Containers(self)
+        self.leaves: dict[tuple[str, int], None] = {}
         self.unsure: dict[Cell, Any] = {}
         self.makings: dict[int, Making] = {}
 
@@ -259,7 +261,10 @@ class Objects:
             self.tapes.hand_out(x, action)
             return self.bare(x, action)
         if self.lenient or self.trace.is_own_leaf(x):
-            return f"{self.bare(x, action)}.requires_grad_()"
+            text = self.bare(x, action)
+            table, number = text.removeprefix("R.").rstrip("]").split("[")
+            self.leaves["views" if table == "views" else "objects", int(number)] = None
+            return f"{text}.requires_grad_()"
         raise Unsliceable("a tensor that a loop carries")
 
     def bare(self, x: Tensor, action: Action) -> str:

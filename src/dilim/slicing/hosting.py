@@ -9,7 +9,7 @@ from typing import Any
 
 from dilim import dtypes
 from dilim.ir.types import Type
-from dilim.slicing import blindness, numbers, program, scopes, surprises, what_hosts_do
+from dilim.slicing import blindness, heap, numbers, program, scopes, surprises, what_hosts_do
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.host import (
     BIND,
@@ -77,6 +77,9 @@ class Hosting(Showing):
         pending.is_blind &= look.is_blind
         pending.is_pure &= look.is_pure
         pending.statements.append(statement)
+        place = heap.set_by(self, statement)
+        if place is not None:
+            pending.forgets.append(heap.forgotten(self, *place))
         self.notes.host(scope.code, statement.line, reason)
         if what_hosts_do.asks_host(self, statement):
             self.notes.asked.add(statement)
@@ -176,6 +179,7 @@ class Hosting(Showing):
         frame = f"F[{pending.scope.number}]"
         learn += [f"{frame}.pop({name!r}, None)" for name in shown]
         ran = f"R.attempt({fragment}, {frame})" if is_tried else f"{fragment}({frame})"
+        learn += pending.forgets
         if any(isinstance(x, program.Unit) and x.exits for x in pending.statements):
             ran = f"R.follow({frame}, {ran})"
         begun = [self.tapes.moment()] if pending.opaque and surprises.has_tape(self) else []

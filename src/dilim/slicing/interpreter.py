@@ -75,11 +75,11 @@ class State:
     """What changes from statement to statement, to go back to."""
 
     envs: list[dict[str, Any]]
-    heap: dict[tuple[int, str], Any]
+    heap: dict[tuple[int, Any], Any]
     grads: dict[int, Any]
     contents: dict[int, Any]
     held: dict[Any, Any]
-    seen: dict[tuple[int, str], Any]
+    seen: dict[tuple[int, Any], Any]
     handed: dict[tuple[int, str], Number]
     received: dict[tuple[int, str], Any]
     cleared: frozenset[int]
@@ -102,13 +102,15 @@ class Interpreter:
         notes: takes what is to be reported.
 
     Attributes:
-        heap: (identity of an object, attribute) -> the value that the region gave it.
+        heap: places, as (identity of an object, key) -> the value that the region gave it.
         handed: (number of a frame on the host, name) -> the number that it has there.
         received: likewise -> what the graph was given for it.
         fresh: lists and dicts that the region made, by identity.
         makings: likewise, iterators.
         taken: those of them that are used up.
         actions: what the host does, by channel.
+        written: the places of the heap that the program changes.
+        passing: conditions at entry that the program makes otherwise.
         dead: whether the statement at hand cannot be reached.
     """
 
@@ -126,8 +128,8 @@ class Interpreter:
         self.decisions = decisions
         self.notes = notes
         self.scopes: list[Scope] = []
-        self.heap: dict[tuple[int, str], Any] = {}
-        self.seen: dict[tuple[int, str], Any] = {}
+        self.heap: dict[tuple[int, Any], Any] = {}
+        self.seen: dict[tuple[int, Any], Any] = {}
         self.handed: dict[tuple[int, str], Number] = {}
         self.received: dict[tuple[int, str], Any] = {}
         self.owners: dict[int, Any] = {}
@@ -153,7 +155,8 @@ class Interpreter:
         self.fresh, self.depth_of = self.objects.containers.fresh, self.objects.containers.depth_of
         self.tapes = self.objects.tapes = Tapes(self.objects, self.count_writes)
         self.unknown = 0
-        self.written: set[tuple[int, str]] = set()
+        self.written: set[tuple[int, Any]] = set()
+        self.passing: set[str] = set()
         self.names: dict[tuple[str, int], str] = {}
         self.places: dict[tuple[str, int], tuple[tuple[str, str, int], ...]] = {}
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
-from dilim.slicing import contents, numbers, parts, picking, program
+from dilim.slicing import contents, heap, numbers, parts, picking, program
 from dilim.slicing.errors import OnHost
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import beside, check_depth, is_constant, needs_value
@@ -84,9 +84,7 @@ def read(slicer: Slicer, step: program.Step, node: ast.Subscript) -> Callable[[]
     if owner.__class__ in (tuple, str, bytes, range) or id(owner) in slicer.fresh:
         return lambda: owner[index]
     if owner.__class__ in (list, dict):
-        slicer.look_into(owner)
-        value = owner[index]
-        return lambda: slicer.outside(value, contents.place(slicer, owner, index))
+        return functools.partial(contents.item, slicer, owner, index)
     raise OnHost(f"an item of {type(owner).__name__}")
 
 
@@ -171,7 +169,28 @@ def write(
             check_depth(slicer, owner)
         given = contents.opened(slicer, value) if index.__class__ is slice else value
         return lambda: operator.setitem(owner, index, given)
+    if owner.__class__ in (list, dict) and is_constant(index) and index.__class__ is not slice:
+        return _put(slicer, owner, index, value)
     raise OnHost
+
+
+def _put(slicer: Slicer, owner: Any, key: Any, value: Any) -> Callable[[], None]:
+    """How to replace an item of a list or dict from outside.
+
+    Raises:
+        OnHost: the host has to.
+    """
+    if id(owner) in slicer.touched:
+        raise OnHost("a container that is changed by the host")
+    if owner.__class__ is list:
+        if not _has(owner, key):
+            raise OnHost("a place that a list does not have")
+        contents.counted(slicer, owner)
+        return heap.put(slicer, owner, key % len(owner), value)
+    if not heap.has(slicer, owner, key):
+        raise OnHost("a dict gets another item")
+    slicer.look_into(owner)
+    return heap.put(slicer, owner, key, value)
 
 
 def _has(container: Any, key: Any) -> bool:

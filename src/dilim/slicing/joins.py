@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from dilim.slicing import bundles, identities, keeping, numbers
+from dilim.slicing import bundles, heap, identities, keeping, numbers
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.numbers import Number
 from dilim.slicing.sides import Made, Side, common, held_after, renewed
@@ -341,6 +341,9 @@ class Join:
         return number
 
     def _heap(self, key: tuple[int, str]) -> Made:
+        decision = heap.decision(self.slicer.owners[key[0]], key[1])
+        if decision in self.slicer.decisions:
+            return lambda _: Host()
         found = []
         for side in self.sides:
             value = side.state.heap.get(key, UNBOUND)
@@ -352,7 +355,7 @@ class Join:
         def checked(results: Sequence[Tensor]) -> Any:
             value = made(results)
             if value.__class__ is Conflict:
-                raise Unsliceable(f"attribute {key[1]} is not of one type on all paths")
+                raise Restart(decision)
             return value
 
         return checked

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.ir.types import Type
-from dilim.slicing import contents
+from dilim.slicing import attributes, contents
 from dilim.slicing.attributes import is_module
 from dilim.slicing.errors import OnHost
 from dilim.slicing.fingerprints import Kept
@@ -44,6 +44,15 @@ def prepare(
             if isinstance(x.kind, Array) and len(given) == 1 and is_among(function, _COPIES):
                 return lambda: _copied(slicer, name, x.kind)
             raise OnHost("a host value is given to a tensor operation")
+
+    if isinstance(owner_of(function), Tensor) and function.__name__ == "requires_grad_":
+        flag = next(iter(given), True)
+        attributes.refuse_mark(slicer, owner_of(function), flag)
+
+    if isinstance(owner_of(function), Tensor) and function.__name__ == "detach":
+        x = owner_of(function)
+        if not slicer.trace.owns(x):
+            return lambda: slicer.trace.tensor(slicer.trace.handle(x))
 
     def compute() -> Any:
         received: list[Tensor] = []

@@ -7,7 +7,7 @@ import builtins
 from collections.abc import Callable
 from typing import Any, Final
 
-from dilim.slicing import attributes, program
+from dilim.slicing import attributes, heap, program
 from dilim.slicing.attributes import in_classes
 from dilim.slicing.errors import MayBeUnbound, OnHost
 from dilim.slicing.hosting import Hosting
@@ -113,20 +113,23 @@ class Naming(Hosting):
         self.branch(truth, lambda: self.env.__setitem__(name, value), fail, again=True)
 
     def _cell(self, name: str) -> Any:
-        function = self.scope.function
-        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-        cell = cells[name]
+        cell, key = heap.place_of(self, name)
+        found = heap.find(self, cell, key)
+        if found is not UNBOUND:
+            return found
         try:
             value = cell.cell_contents
         except ValueError:
             raise OnHost(f"{name} is unbound") from None
-        self.entry.cells[id(cell)] = name
-        return self.outside(value, f"{self.entry.constant(cell)}.cell_contents")
+        return self.outside(value, heap.path(self, cell, key))
 
     def _global(self, name: str) -> Any:
         space = self.scope.function.__globals__
+        found = heap.find(self, space, name)
+        if found is not UNBOUND:
+            return found
         if name in space:
-            return self.outside(space[name], f"{self.entry.constant(space)}[{name!r}]")
+            return self.outside(space[name], heap.path(self, space, name))
         value = getattr(builtins, name, UNBOUND)
         if value is UNBOUND:
             raise OnHost(f"the name {name} is not defined")

@@ -105,7 +105,7 @@ class Normaliser(Comprehensions):
                 if self.is_local(name):
                     self.assign(name, value, target)
                 else:
-                    self._bind_outer(target, value)
+                    self.step(ast.Assign([target], value), target)
             case ast.Attribute(value=owner, attr=attribute):
                 value, owner_atom = self.atoms(value, owner)
                 place = ast.copy_location(ast.Attribute(owner_atom, attribute, ast.Store()), target)
@@ -137,11 +137,6 @@ class Normaliser(Comprehensions):
         if not plain:
             for name, temporary in zip(names, made, strict=True):
                 self.store(name, load(temporary, name))
-
-    def _bind_outer(self, target: ast.expr, value: Atom) -> None:
-        name = getattr(target, "id", "")
-        kind = "global name" if name in self.function.globals_written else "outer variable"
-        self.unit(located(ast.Assign([target], value), target), f"it binds the {kind} {name}")
 
     def _AugAssign(self, node: ast.AugAssign) -> None:
         target = node.target

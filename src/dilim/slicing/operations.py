@@ -12,7 +12,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.ir.types import Type
-from dilim.slicing import attributes, calls, choices, classes, contents, items, numbers, program
+from dilim.slicing import (
+    attributes,
+    calls,
+    choices,
+    classes,
+    contents,
+    heap,
+    items,
+    numbers,
+    program,
+)
 from dilim.slicing.errors import OnHost
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import PLAIN, applied, check_depth, is_constant
@@ -82,6 +92,8 @@ def prepare(slicer: Slicer, step: program.Step) -> Ready:
     """
     node: Any = step.node
     match node:
+        case ast.Assign(targets=[ast.Name(id=name)]) if heap.is_outer(slicer, name):
+            return heap.bind(slicer, name, slicer.handle(node.value))
         case ast.Assign(targets=[ast.Name(id=name)]):
             compute = _expression(slicer, step, node.value)
             return lambda: slicer.env.__setitem__(name, compute())

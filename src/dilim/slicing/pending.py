@@ -19,6 +19,7 @@ class Pending:
         opaque: whether it may change anything.
         is_pure: whether it only makes texts of numbers, so that it may as well run later.
         is_blind: whether it looks at numbers, texts and arrays only, and changes nothing else.
+        forgets: code that tells which places of the heap the host has set.
     """
 
     def __init__(self, scope: Scope, action: Action) -> None:
@@ -29,6 +30,7 @@ class Pending:
         self.opaque = False
         self.is_pure = True
         self.is_blind = True
+        self.forgets: list[str] = []
         self.unknown: list[tuple[program.Statement, str]] = []
         self.values: dict[str, Any] = {}
         self.expressions: dict[str, str] = {}

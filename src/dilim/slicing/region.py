@@ -13,7 +13,7 @@ from dilim.ir.graph import Graph
 from dilim.ir.structure import STRUCTURAL, walk
 from dilim.ir.types import Type
 from dilim.runtime.cache import cache
-from dilim.slicing import handing_back, program
+from dilim.slicing import handing_back, heap, program
 from dilim.slicing.changes import kinds_of
 from dilim.slicing.direct import direct_call
 from dilim.slicing.endings import Ending, ending_of
@@ -194,9 +194,8 @@ class Region:
     def _keep_checks(self, slicer: Slicer) -> None:
         """What is looked at again after host code that may have changed anything."""
         entry = slicer.entry
-        changed = [
-            f"{entry.path(slicer.owners[k])}.__dict__[{name!r}]" for k, name in slicer.written
-        ]
+        changed = [heap.path(slicer, slicer.owners[k], key) for k, key in slicer.written]
+        changed += slicer.passing
         known = [leaf for leaf in slicer.leaves.values() if not slicer.trace.owns(leaf)]
         leaves = [entry.path(leaf) for leaf in known]
         self.grad_paths = [slicer.grad_path(leaf) for leaf in known]

@@ -10,7 +10,7 @@ import numpy as np
 
 from dilim.ir.types import Type, type_of
 from dilim.slicing.host import Action
-from dilim.slicing.runs import Bailed, Run
+from dilim.slicing.runs import Bailed, Leaves, Run
 from dilim.slicing.tracebacks import users_view
 from dilim.slicing.values import UNBOUND
 from dilim.tensors.tensor import Tensor
@@ -71,13 +71,13 @@ class Runner:
         host.expected = {path: holder._storage.version for path, holder in host.memories.items()}
         host.grads = [(leaf, leaf.grad) for leaf in region.find_leaves(*values)]
 
-        def valid(has_tape: bool, lists: tuple[int, ...]) -> bool:
+        def valid(has_tape: bool, lists: tuple[int, ...], leaves: Leaves) -> bool:
             again = region.again(*values)
             if (
                 again is not None
                 and all(all(map(_same, *pair)) for pair in zip(again, found, strict=True))
                 and not (has_tape and host.written())
-                and host.is_untouched(lists)
+                and host.is_untouched(lists, leaves)
             ):
                 return True
             region.unstable.update(self._changed(again, found, has_tape, lists))

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from dilim import dtypes
 from dilim.ir.types import Type, type_of
 from dilim.ops.opdef import OpDef
-from dilim.ops.table import OPERATIONS
 from dilim.runtime.devices import CPU
+from dilim.slicing.host_tensors import memory_of, part_of, view_of, with_gradient
 from dilim.slicing.numbers import SMALL
-from dilim.slicing.tracing import use_up
 from dilim.slicing.values import UNBOUND, Array
 from dilim.slicing.walker import Walker
-from dilim.tensors.dispatch import apply, record
+from dilim.tensors.dispatch import record
 from dilim.tensors.layouts import Step
-from dilim.tensors.tape import SPACING, Node, no_grad, now
+from dilim.tensors.tape import SPACING, Node, now
 from dilim.tensors.tensor import Tensor
 
 _DTYPES: Final = frozenset(x.numpy for x in dtypes.ALL)
@@ -48,7 +47,10 @@ def kind_of(value: Any) -> Any:
     return kind.__name__ if kind in (list, dict, str) else None
 
 
-def _unknown(has_tape: bool, lists: tuple[int, ...]) -> bool:
+Leaves: TypeAlias = tuple[tuple[str, int], ...]
+
+
+def _unknown(has_tape: bool, lists: tuple[int, ...], leaves: Leaves) -> bool:
     raise RuntimeError("a check in a region that has none")
 
 
@@ -71,8 +73,8 @@ class Run:
         made: lists and dicts that the region made, by number.
         items: what they hold, as the program believes.
         valid: whether all is as the program believes; the arguments: whether a tape is at hand, for
-            which the memory that it uses must not have been written; and which lists and dicts of
-            the region matter.
+            which the memory that it uses must not have been written; which lists and dicts of the
+            region matter; and where tensors of the region are that have gradients of their own.
         ended: how many of the calls around the rest that runs as plain Python are over.
     """
 
@@ -87,13 +89,13 @@ class Run:
         self.made: dict[int, Any] = {}
         self.items: dict[int, tuple[Any, ...]] = {}
         self.memories: dict[str, Any] = {}
-        self.now: dict[tuple[int, str], tuple[Any, Any]] = {}
+        self.now: dict[tuple[int, Any], tuple[Any, Any]] = {}
         self.left: list[str] = []
         self.learned: dict[Any, Any] = {}
         self.versions: dict[int, int] = {}
         self.expected: dict[str, int] = {}
         self.grads: list[tuple[Tensor, Any]] = []
-        self.valid: Callable[[bool, tuple[int, ...]], bool] = _unknown
+        self.valid: Callable[[bool, tuple[int, ...], Leaves], bool] = _unknown
         self.result: Any = None
         self.error: BaseException | None = None
         self.code = 0
@@ -129,21 +131,24 @@ class Run:
             if self.memories[path]._storage.version != version
         ]
 
-    def is_untouched(self, lists: tuple[int, ...]) -> bool:
-        """Whether nobody but the program has changed what it made or set, these lists among it."""
+    def is_untouched(self, lists: tuple[int, ...], leaves: Leaves) -> bool:
+        """Whether nobody but the program has changed what it made or set, these among it."""
         return (
             all(
                 self.objects[number]._storage.version == version
                 for number, version in self.versions.items()
             )
-            and all(
-                getattr(owner, name, None) is value
-                for (_, name), (owner, value) in self.now.items()
-            )
+            and all(_found(owner, key) is value for (_, key), (owner, value) in self.now.items())
             and all(self.same_grads())
             and not self.refilled(lists)
+            and all(self._has_same_grad(getattr(self, table).get(k)) for table, k in leaves)
             and all(node.inputs is not None for node in self.nodes.values())
         )
+
+    def _has_same_grad(self, leaf: Any) -> bool:
+        """Whether a tensor of the region has the gradient that the program has given it."""
+        known: Any = self.now.get((id(leaf), "grad"), (leaf, None))[1]
+        return leaf is None or leaf.grad is known
 
     def refilled(self, lists: tuple[int, ...]) -> list[int]:
         """Those of some lists and dicts, by number, that somebody else has changed."""
@@ -170,12 +175,12 @@ class Run:
             for leaf, before in self.grads
         ]
 
-    def touched(self) -> list[tuple[str, str]]:
-        """Class and name of the attributes that somebody else has changed."""
+    def touched(self) -> list[tuple[str, Any]]:
+        """Class and key of the places of the heap that somebody else has changed."""
         return [
-            (type(owner).__qualname__, name)
-            for (_, name), (owner, value) in self.now.items()
-            if name != "grad" and getattr(owner, name, None) is not value
+            (type(owner).__qualname__, key)
+            for (_, key), (owner, value) in self.now.items()
+            if not isinstance(owner, Tensor) and _found(owner, key) is not value
         ]
 
     def learn(self, statement: Any, value: Any) -> None:
@@ -195,6 +200,11 @@ class Run:
         """Set an attribute that the program keeps."""
         setattr(owner, name, value)
         self.now[id(owner), name] = owner, value
+
+    def put(self, owner: Any, key: Any, value: Any) -> None:
+        """Put an item that the program keeps into a list or dict."""
+        owner[key] = value
+        self.now[id(owner), key] = owner, value
 
     def count_writes(self, paths: tuple[str, ...]) -> None:
         """Count writes into memory."""
@@ -355,12 +365,13 @@ class Run:
         return memory_of(self.memories[path])
 
 
-def with_gradient(x: Tensor, maker: str = "identity") -> Tensor:
-    """Mark a tensor as the result of a tape that is not at hand any more."""
-    if not x.requires_grad:
-        node: Any = use_up(x, maker)._node
-        node.serial = 0  # before all that was made from it
-    return x
+def _found(owner: Any, key: Any) -> Any:
+    """What is at a place of the heap."""
+    if owner.__class__ is dict:
+        return owner.get(key)
+    if owner.__class__ is list:
+        return owner[key] if key < len(owner) else None
+    return getattr(owner, key, None)
 
 
 def _items_of(container: Any) -> tuple[Any, ...]:
@@ -369,29 +380,3 @@ def _items_of(container: Any) -> tuple[Any, ...]:
 
 def _are_same(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
     return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
-
-
-def view_of(base: Tensor, steps: Sequence[Step]) -> Tensor:
-    """A view of a tensor."""
-    x = base
-    with no_grad():
-        for step in steps:
-            x = apply(OPERATIONS[step.op], x, **step.params)
-        if not steps:
-            x = x.detach()
-    return x
-
-
-def part_of(base: Tensor, index: Any) -> Tensor:
-    """A view of a tensor at an index."""
-    with no_grad():
-        return base[index]
-
-
-def memory_of(holder: Any) -> Tensor:
-    """A tensor over the memory that something holds."""
-    data = holder._data
-    x: Tensor = object.__new__(Tensor)
-    x._fill(data, data.shape, dtypes.from_numpy(data.dtype), CPU)
-    x._storage = holder._storage
-    return x

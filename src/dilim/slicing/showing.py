@@ -8,8 +8,9 @@ they do.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from dilim.slicing import surprises
+from dilim.slicing import heap, surprises
 from dilim.slicing.host import TRIED, WRITE, Action
 from dilim.slicing.interpreter import Interpreter
 from dilim.slicing.numbers import Number
@@ -42,8 +43,8 @@ class Showing(Interpreter):
         lines: list[str] = []
         for key in self._new_attributes():
             value = self.seen[key] = self.heap[key]
-            place = self.objects.expression(self.owners[key[0]], action)
-            lines.append(f"R.set({place}, {key[1]!r}, {self.objects.expression(value, action)})")
+            shown = self.objects.expression(value, action)
+            lines.append(heap.written(self, self.owners[key[0]], key[1], shown))
         for number in self._new_grads():
             leaf = self.leaves[number]
             place = self.objects.expression(leaf, action)
@@ -102,8 +103,8 @@ class Showing(Interpreter):
         action.prelude = tried.prelude
         return lines
 
-    def _new_attributes(self) -> list[tuple[int, str]]:
-        """Attributes that the host does not see as they are."""
+    def _new_attributes(self) -> list[tuple[int, Any]]:
+        """Places of the heap that the host does not see as they are."""
         return [
             key
             for key, value in self.heap.items()

@@ -12,6 +12,7 @@ import ast
 import functools
 import time
 from collections.abc import Callable
+from types import CellType
 from typing import Any
 
 from dilim.ir.graph import Site
@@ -19,6 +20,7 @@ from dilim.slicing import (
     attributes,
     branches,
     choices,
+    heap,
     loops,
     operations,
     program,
@@ -296,11 +298,15 @@ class Slicer(Naming):
 
     # --- parts in modules of their own -----------------------------------------------
 
-    def original(self, key: tuple[int, str]) -> Any:
-        """What an attribute was at entry."""
-        owner = self.owners[key[0]]
+    def original(self, place: tuple[int, Any]) -> Any:
+        """What was at a place of the heap at entry."""
+        owner, key = self.owners[place[0]], place[1]
         try:
-            return attributes.of_instance(self, owner, key[1])()
+            if owner.__class__ in (list, dict):
+                return self.outside(owner[key], heap.path(self, owner, key))
+            if owner.__class__ is CellType:
+                return self.outside(owner.cell_contents, heap.path(self, owner, key))
+            return attributes.of_instance(self, owner, key)()
         except OnHost as refusal:
             raise Unsliceable(refusal.reason) from None
 

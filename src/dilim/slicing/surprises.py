@@ -58,7 +58,8 @@ def validate(slicer: Hosting, again: bool = False) -> None:
     action = slicer.action(CHECK)
     reached = identities.containers(slicer.save())
     lists = slicer.objects.containers.numbers(reached)
-    action.lines.append(f"v[0][()] = R.valid({has_tape(slicer)}, {lists})")
+    leaves = tuple(slicer.objects.leaves)
+    action.lines.append(f"v[0][()] = R.valid({has_tape(slicer)}, {lists}, {leaves})")
     (truth,) = receive(slicer, action, [TRUTH])
     unless(slicer, truth, "host code has changed something that the program relies on", again)
 

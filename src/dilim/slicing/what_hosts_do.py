@@ -6,7 +6,7 @@ import ast
 import types
 from typing import TYPE_CHECKING, Any, Final
 
-from dilim.slicing import program, scopes
+from dilim.slicing import heap, program, scopes
 from dilim.slicing.errors import OnHost
 from dilim.slicing.values import Host, is_among
 
@@ -50,6 +50,8 @@ def is_to_learn(slicer: Hosting, statement: program.Statement, name: str) -> boo
     node: Any = getattr(statement, "node", None)
     known = ast.Name | ast.Constant | ast.JoinedStr | ast.Tuple | ast.List | ast.Dict | ast.Lambda
     match node:
+        case ast.Assign(targets=[ast.Name()], value=ast.Name(id=source)):
+            return heap.is_outer(slicer, source)
         case ast.Assign(targets=[ast.Name()]):
             return not isinstance(node.value, known)
         case ast.Assign(targets=[ast.Tuple() | ast.List()]) | ast.AugAssign():
@@ -79,6 +81,10 @@ def is_harmless(slicer: Hosting, statement: program.Statement) -> bool:
     match node:
         case ast.Raise():
             return True
+        case ast.Assign(targets=[ast.Name(id=name)]) if heap.is_outer(slicer, name):
+            return heap.set_by(slicer, statement) is not None
+        case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]):
+            return heap.set_by(slicer, statement) is not None
         case ast.Assign(targets=[ast.Name()], value=ast.Call() as call):
             return _is_harmless_call(slicer, call)
         case ast.Assign(targets=[ast.Name() | ast.Tuple() | ast.List()]):
@@ -128,7 +134,9 @@ def may_change(slicer: Hosting, statement: program.Statement) -> bool:
         return True
     node: Any = statement.node
     match node:
-        case ast.Assign(targets=[ast.Subscript() | ast.Attribute()]) | ast.AugAssign():
+        case ast.Assign(targets=[ast.Subscript() | ast.Attribute()]):
+            return heap.set_by(slicer, statement) is None
+        case ast.AugAssign():
             return True
         case ast.Delete():
             return True
