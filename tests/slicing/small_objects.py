@@ -111,6 +111,42 @@ def f(x, n):
         None,
         None,
     ),
+    "objects that builtins look at": Small(
+        """
+class Counted:
+    def __init__(self):
+        self.n = 1
+        self.w = dilim.ones(2)
+    def __len__(self):
+        print("len")
+        return self.n
+    def __str__(self):
+        self.n += 1
+        self.w = self.w + 1
+        return str(self.n)
+    def __abs__(self):
+        self.n += 10
+        return self.n
+    def __add__(self, other):
+        self.n += 100
+        return self.n
+
+C = Counted()
+
+def f(x):
+    x = x + C.w * len(C)
+    print(C)
+    x = x + C.w * C.n
+    text = f"{C}"
+    x = x + C.w * C.n
+    total = abs(C) + (C + 1)
+    return x + C.w * C.n, text, total, isinstance(C, Counted)
+""",
+        VECTOR,
+        None,
+        None,
+        may_leave=True,
+    ),
     "properties": Small(
         """
 class P:

@@ -8,9 +8,12 @@ from slicing import (
     small_errors,
     small_forms,
     small_guards,
+    small_identity,
+    small_iterations,
     small_lessons,
     small_lifetimes,
     small_loops,
+    small_names,
     small_objects,
     small_outside,
     small_programs,
@@ -35,6 +38,9 @@ ALL = {
     **small_lessons.PROGRAMS,
     **small_values.VALUES,
     **small_outside.PROGRAMS,
+    **small_identity.PROGRAMS,
+    **small_iterations.PROGRAMS,
+    **small_names.PROGRAMS,
 }
 
 

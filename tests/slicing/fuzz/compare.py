@@ -40,7 +40,8 @@ class Difference:
     def group(self):
         """A text that is alike for differences that probably have one cause."""
         if self.kind == "raised" and self.origin:
-            return f"raised at {self.origin}: {re.sub(r'[0-9]+', 'N', self.compiled)[:80]}"
+            origin = re.sub(r"program_[0-9]+.py:[0-9]+", "the program", self.origin)
+            return f"raised at {origin}: {re.sub(r'[0-9]+', 'N', self.compiled)[:80]}"
         return f"{self.kind}: {re.sub(r'[0-9]+', 'N', self.path)}"
 
     def __str__(self):

@@ -1,11 +1,13 @@
 """Runs a program with its function plain or compiled, and notes all that can be seen of it."""
 
 import contextlib
+import dis
 import io
 import itertools
 import linecache
 import os
 import random
+import re
 import signal
 import sys
 import tempfile
@@ -183,15 +185,40 @@ HIDDEN = frozenset({"f", "original", "backward", "fill"})
 def _describe_error(error, path, where, depth=0):
     """Type, message and user's lines of an exception, and of those it came from."""
     lines = [(f"{where}: type and message", f"{type(error).__name__}: {error}")]
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == path]
-    innermost = frames[-1].lineno if frames else None
-    lines.append((f"{where}: line", f"{innermost}"))
-    lines.append((f"{where}: frames", str([(f.name, f.lineno) for f in frames])))
+    frames = list(_frames(error, path))
+    lines.append((f"{where}: line", f"{frames[-1][1] if frames else None}"))
+    lines.append((f"{where}: frames", str(frames)))
     for name in ("__cause__", "__context__"):
         other = getattr(error, name)
         if other is not None and depth < 3:
             lines += _describe_error(other, path, f"{where} {name}", depth + 1)
     return lines
+
+
+def _frames(error, path):
+    """Name and line of the frames of a file."""
+    entry = error.__traceback__
+    while entry is not None:
+        code = entry.tb_frame.f_code
+        if code.co_filename == path:
+            line = _line_of_use(code, entry.tb_lasti, error) or entry.tb_lineno
+            yield code.co_name, line
+        entry = entry.tb_next
+
+
+def _line_of_use(code, position, error):
+    """Where an unbound local was read.
+
+    CPython 3.11 joins a store and the load after it when it has run them some times, and then tells
+    the line of the store.
+    """
+    if not isinstance(error, UnboundLocalError) or sys.version_info >= (3, 12):
+        return None
+    found = re.search("'(.*?)'", str(error))
+    after = [x for x in dis.get_instructions(code) if x.offset >= position][:2]
+    if found is None or len(after) < 2 or after[0].argval == found[1]:
+        return None
+    return after[1].positions.lineno if after[1].argval == found[1] else None
 
 
 def _origin(error):
