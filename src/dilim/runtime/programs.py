@@ -11,7 +11,7 @@ from typing import Final, Literal, Protocol
 import numpy as np
 
 from dilim.backends.llvm import binding, calls, driver
-from dilim.backends.reference.executor import Host, by_recipe, received
+from dilim.backends.reference.executor import Host, by_known_recipes, received
 from dilim.errors import GraphError
 from dilim.ir import plan as p
 from dilim.ir.graph import Graph
@@ -276,7 +276,7 @@ def compile_graph(
         UnsupportedError: the back end cannot run an operation.
     """
     if backend == "reference":
-        return ReferenceProgram(graph, by_recipe)
+        return ReferenceProgram(graph, by_known_recipes())
     threads.get_num_threads()  # complains about a wrong DILIM_THREADS, whether one is needed or not
     settings = Settings(numerics, binding.as_target(cpu), poison)
     built = build(graph, settings)

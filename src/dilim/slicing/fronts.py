@@ -22,6 +22,7 @@ _FUNCTION, _DEFAULT = "%function", "%default"
 _CELLS: Final = (_CALL, _PLACE, _FUNCTION, _DEFAULT)
 _Place: TypeAlias = tuple[int, int, int, int]
 
+_LOAD: Final = ast.Load()
 _KINDS: Final = (CO_VARARGS, CO_VARKEYWORDS)
 
 
@@ -114,14 +115,13 @@ def _code(f: types.FunctionType, places: list[_Place]) -> types.CodeType:
     guard: Any = written(text, at, _error=_ERROR, **parts)[0]
     handler = guard.handlers[0]
     handler.name = _ERROR
-    handler.body += [
-        _leaving(number, _syntax(place)) for number, place in enumerate(places) if place[0]
-    ]
     handler.body += written("raise _error", at, _error=_ERROR)
     inner = definition("%front", [], [guard], at)
     inner.args = arguments
     outer = definition("%outer", [ast.arg(name) for name in _CELLS], [inner], at)
     module = ast.fix_missing_locations(ast.Module([outer], []))
+    leaving = [_leaving(number, place) for number, place in enumerate(places) if place[0]]
+    handler.body[1:1] = leaving
     compiled = compile(module, code.co_filename, "exec", dont_inherit=True)
     for _ in range(2):
         compiled = next(part for part in compiled.co_consts if isinstance(part, types.CodeType))
@@ -163,20 +163,27 @@ def _value(name: str, default: str | None) -> ast.expr:
     return made.value  # type: ignore[attr-defined, no-any-return]
 
 
-def _leaving(number: int, at: ast.AST) -> ast.stmt:
+def _leaving(number: int, place: _Place) -> ast.stmt:
     """Raises the error at a place, if that is where it has to leave."""
-    is_here = ast.Compare(ast.Name(_AT, ast.Load()), [ast.Eq()], [ast.Constant(number)])
-    made = ast.If(is_here, [ast.Raise(ast.Name(_ERROR, ast.Load()))], [])
-    for node in ast.walk(made):
-        ast.copy_location(node, at)
-    return made
+    at = _keywords(place)
+    is_here = ast.Compare(
+        ast.Name(_AT, _LOAD, **at), [ast.Eq()], [ast.Constant(number, **at)], **at
+    )
+    return ast.If(is_here, [ast.Raise(ast.Name(_ERROR, _LOAD, **at), **at)], [], **at)
 
 
 def _syntax(place: _Place) -> ast.AST:
+    return ast.Pass(**_keywords(place))
+
+
+def _keywords(place: _Place) -> dict[str, Any]:
     line, last_line, column, last_column = place
-    return ast.Pass(
-        lineno=line, end_lineno=last_line, col_offset=column, end_col_offset=last_column
-    )
+    return {
+        "lineno": line,
+        "end_lineno": last_line,
+        "col_offset": column,
+        "end_col_offset": last_column,
+    }
 
 
 def _settle(

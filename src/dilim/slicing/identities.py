@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dilim.slicing import bundles, parts
@@ -84,21 +84,29 @@ def _tensors(value: Any) -> Iterator[Tensor]:
         yield from _tensors(value.no)
 
 
-def containers(state: State) -> dict[int, None]:
-    """The lists and dicts of the region that can still be reached, by identity."""
+def containers(
+    envs: Iterable[dict[str, Any]], heap: dict[Any, Any], contents: dict[int, Any]
+) -> dict[int, None]:
+    """The lists and dicts of the region that can still be reached, by identity.
+
+    Args:
+        envs: local names of functions.
+        heap: attributes.
+        contents: what lists and dicts hold, by identity.
+    """
     found: dict[int, None] = {}
-    if not state.contents:
+    if not contents:
         return found
-    places = [x for env in state.envs for x in env.values()] + list(state.heap.values())
+    places = [x for env in envs for x in env.values()] + list(heap.values())
     while places:
         value = places.pop()
         if value.__class__ is tuple:
             places += value
         elif value.__class__ is Choice:
             places += value.yes, value.no
-        elif id(value) in state.contents and id(value) not in found:
+        elif id(value) in contents and id(value) not in found:
             found[id(value)] = None
-            places += (x for _, x in items_of(state.contents[id(value)]))
+            places += (x for _, x in items_of(contents[id(value)]))
         elif owner_of(value) is not None:
             places.append(owner_of(value))
     return found

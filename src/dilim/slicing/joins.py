@@ -81,7 +81,7 @@ class Join:
         heap = {key: self._heap(key) for key in {**a.state.heap, **b.state.heap}}
         leaves = slicer.leaves.items()
         grads = {key: self._grad(key) for key, leaf in leaves if self.is_outer(leaf)}
-        reached = [{} if side.dead else identities.containers(side.state) for side in self.sides]
+        reached = [_containers(side) for side in self.sides]
         fresh = {key: self._container(key, reached) for key in {**reached[0], **reached[1]}}
         cells = {cell: self._cell(cell) for cell in {**a.written, **b.written}}
         held = {
@@ -388,6 +388,11 @@ class Join:
             value = side.written.get(cell)
             pair.append(self.trace.symbol(cell.value if value is None else value))
         return self._column(pair[0], pair[1])
+
+
+def _containers(side: Side) -> dict[int, None]:
+    state = side.state
+    return {} if side.dead else identities.containers(state.envs, state.heap, state.contents)
 
 
 def _choice_of(parts: Sequence[Made]) -> Made:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from typing import Any, Final
 
 
@@ -16,7 +17,7 @@ def written(text: str, at: ast.AST, **parts: str | ast.expr) -> list[ast.stmt]:
             places.
     """
     place = {name: getattr(at, name) for name in _PLACE if hasattr(at, name)}
-    return [_filled(statement, place, parts) for statement in ast.parse(text).body]
+    return [_filled(statement, place, parts) for statement in _parsed(text)]
 
 
 def definition(
@@ -40,21 +41,25 @@ def definition(
 _PLACE: Final = ("lineno", "col_offset", "end_lineno", "end_col_offset")
 
 
+@functools.lru_cache(maxsize=1024)
+def _parsed(text: str) -> list[ast.stmt]:
+    return ast.parse(text).body
+
+
 def _filled(node: Any, place: dict[str, Any], parts: dict[str, str | ast.expr]) -> Any:
-    """Syntax put at a place, with names replaced; in one pass, since this is done often."""
+    """A copy of syntax at a place, with names replaced; in one pass, since this is done often."""
+    fields = node._fields
+    if not fields:
+        return node  # such as Load(), of which there is one
     if node.__class__ is ast.Name:
-        part = parts.get(node.id)
-        if isinstance(part, ast.expr):
-            return part
-        if part is not None:
-            node.id = part
-    if node._attributes:
-        for name, value in place.items():
-            setattr(node, name, value)
-    for field in node._fields:
+        part = parts.get(node.id, node.id)
+        return part if isinstance(part, ast.expr) else ast.Name(part, node.ctx, **place)
+    made = {}
+    for field in fields:
         value = getattr(node, field)
         if isinstance(value, list):
-            value[:] = [_filled(x, place, parts) if isinstance(x, ast.AST) else x for x in value]
+            value = [_filled(x, place, parts) if isinstance(x, ast.AST) else x for x in value]
         elif isinstance(value, ast.AST):
-            setattr(node, field, _filled(value, place, parts))
-    return node
+            value = _filled(value, place, parts)
+        made[field] = value
+    return node.__class__(**made, **place) if node._attributes else node.__class__(**made)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import types
 from typing import TYPE_CHECKING, Any, Final
 
@@ -152,13 +153,12 @@ def may_change(slicer: Hosting, statement: program.Statement) -> bool:
 def operands(slicer: Hosting, statement: program.Statement) -> list[Any]:
     """The values of the names that a statement reads, as far as they are known."""
     found = []
-    names = scopes.reads(statement)
-    atoms: list[Any] = [ast.Name(name, ast.Load()) for name in names]
+    names = dict.fromkeys(scopes.reads(statement))
     if isinstance(statement, program.Step):
-        atoms += [x for x in ast.walk(statement.node) if isinstance(x, ast.Name)]
-    for atom in atoms:
+        names |= dict.fromkeys(_names_in(statement.node))
+    for name in names:
         try:
-            found.append(slicer.atom(atom))
+            found.append(slicer.atom(ast.Name(name, ast.Load())))
         except OnHost:
             continue
     return found
@@ -167,9 +167,13 @@ def operands(slicer: Hosting, statement: program.Statement) -> list[Any]:
 def calls_super(statement: program.Statement) -> bool:
     """Whether a statement may call ``super()``, which looks for the first parameter."""
     node = getattr(statement, "node", None)
-    return node is not None and any(
-        isinstance(x, ast.Name) and x.id == "super" for x in ast.walk(node)
-    )
+    return node is not None and "super" in _names_in(node)
+
+
+@functools.lru_cache(maxsize=4096)
+def _names_in(node: ast.AST) -> frozenset[str]:
+    """The names in the syntax of a statement, which is asked for in each attempt at a loop."""
+    return frozenset(x.id for x in ast.walk(node) if isinstance(x, ast.Name))
 
 
 def only_looks(slicer: Hosting, statement: program.Statement) -> bool:

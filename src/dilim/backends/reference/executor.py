@@ -16,6 +16,7 @@ from dilim.ir.structure import FUSED, IF, LOOP, READ, RECEIVE, SEND, WRITE
 from dilim.ir.types import Type
 from dilim.ops.expansions import expanded
 from dilim.ops.opdef import OpDef
+from dilim.ops.recipe import Recipe
 from dilim.ops.table import OPERATIONS
 
 Arrays = list[np.ndarray]
@@ -56,11 +57,41 @@ def by_recipe(op: OpDef, arrays: Sequence[np.ndarray], params: Mapping[str, Any]
     Raises:
         UnsupportedError: the operation has no recipe.
     """
+    types = [Type(x.shape, dtypes.from_numpy(x.dtype)) for x in arrays]
+    return _interpreted(op, _recipe_of(op, types, params), types, arrays, params)
+
+
+def by_known_recipes() -> Evaluate:
+    """As `by_recipe`, for the nodes of one graph: a recipe is made once, not in each turn."""
+    known: dict[Any, Any] = {}
+
+    def evaluate(op: OpDef, arrays: Sequence[np.ndarray], params: Mapping[str, Any]) -> Any:
+        # Not by the values of parameters: 0.0 and -0.0 are equal.
+        key = (op.name, id(params), *((x.shape, x.dtype) for x in arrays))
+        if key not in known:
+            types = [Type(x.shape, dtypes.from_numpy(x.dtype)) for x in arrays]
+            known[key] = _recipe_of(op, types, params), types, params
+        recipe, types, _ = known[key]
+        return _interpreted(op, recipe, types, arrays, params)
+
+    return evaluate
+
+
+def _recipe_of(op: OpDef, types: Sequence[Type], params: Mapping[str, Any]) -> Recipe:
     if op.recipe is None:
         raise UnsupportedError(f"{op.name}: it has no recipe to interpret")
-    types = [Type(x.shape, dtypes.from_numpy(x.dtype)) for x in arrays]
+    return expanded(op.recipe(*types, **params))
+
+
+def _interpreted(
+    op: OpDef,
+    recipe: Recipe,
+    types: Sequence[Type],
+    arrays: Sequence[np.ndarray],
+    params: Mapping[str, Any],
+) -> Any:
     try:
-        return interpret(expanded(op.recipe(*types, **params)), arrays)
+        return interpret(recipe, arrays)
     except CheckFailed as error:
         if op.failure is None:
             raise
