@@ -9,7 +9,7 @@ import warnings
 import pytest
 
 import dilim
-from dilim.errors import PerformanceWarning
+from dilim.errors import PerformanceWarning, UnsupportedError
 from dilim.slicing import advice, meters
 from dilim.slicing.region import Region
 
@@ -322,3 +322,37 @@ def test_whoever_wants_it_at_once_has_it_however_slow(monkeypatch):
     for _ in range(40):
         g(dilim.ones(2))
     assert g.statistics.native_calls == 40
+
+
+def test_a_function_without_source_is_told_of_where_it_is_compiled():
+    space = {"dilim": dilim}
+    with pytest.warns(
+        PerformanceWarning, match=r"f: runs as plain Python, because its source \(<typed>\)"
+    ):
+        exec(compile("@dilim.compile\ndef f(x): return x + 1", "<typed>", "exec"), space)
+    assert space["f"](dilim.tensor([1.0])).tolist() == [2.0]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"backend": "gpu"}, "expected backend='llvm' or 'reference', received 'gpu'"),
+        ({"numerics": "exact"}, "expected numerics='strict' or 'fast', received 'exact'"),
+        ({"strict": "yes"}, "expected strict=False or True, received 'yes'"),
+        ({"compile_after": -1}, "expected compile_after >= 0"),
+        ({"compile_after": float("nan")}, "expected compile_after >= 0"),
+        ({"compile_after": "soon"}, "expected compile_after=None or a number of seconds"),
+        ({"compile_afer": 0}, "no option 'compile_afer'.* did you mean compile_after"),
+    ],
+)
+def test_options_are_checked_where_they_are_given(options, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        dilim.compile(lambda x: x, **options)
+    with pytest.raises((TypeError, ValueError), match=message):
+        dilim.compile(**options)
+
+
+@pytest.mark.parametrize("kind", [staticmethod, classmethod])
+def test_the_order_of_decorators_is_told(kind):
+    with pytest.raises(UnsupportedError, match=f"below @{kind.__name__}"):
+        dilim.compile(kind(lambda x: x))

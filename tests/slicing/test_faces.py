@@ -3,6 +3,7 @@ import math
 import pytest
 
 import dilim
+from dilim.errors import PerformanceWarning
 from dilim.slicing.listing import Slices
 
 X = [1.0, 2.0]
@@ -67,7 +68,8 @@ def test_wrong_example_arguments_are_an_error():
 def test_a_function_without_source_is_plain_python():
     space = {}
     exec("def f(x):\n    return x", space)
-    compiled = dilim.compile(space["f"])
+    with pytest.warns(PerformanceWarning, match="cannot be read"):
+        compiled = dilim.compile(space["f"])
     text = str(compiled.slices(1))
     assert text == "f runs as plain Python: the source of <string> is not at hand (<string>:1)."
     assert text_of(compiled)[:2] == ["f: plain Python", text]

@@ -65,6 +65,14 @@ class Adviser:
             file,
         )
 
+    def without_source(self) -> None:
+        """The function was not read from a file."""
+        self._warn(
+            "no source",
+            f"runs as plain Python, because its source ({self._code.co_filename}) cannot be read; "
+            "put the function into a file, or a cell of a notebook",
+        )
+
     def not_put_back(self, kinds: Iterable[str]) -> None:
         """A check leaves some objects as the first of its two runs left them."""
         self._warn(

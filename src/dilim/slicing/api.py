@@ -13,6 +13,7 @@ from dilim.scalar.network import Module
 from dilim.scalar.optimizers import Optimizer
 from dilim.scalar.value import Value
 from dilim.slicing.checked import Checked
+from dilim.slicing.options import check_options
 from dilim.slicing.scalar_model import CompiledModel
 from dilim.slicing.sliced import Sliced
 
@@ -86,10 +87,13 @@ def compile(function: Any = None, /, **options: Any) -> Any:
 
     Raises:
         UnsupportedError: neither a function, a method, nor a scalar model.
+        TypeError: there is no such option.
+        ValueError: an option has no such value.
 
     Warns:
         PerformanceWarning: many programs are made, for arguments that differ in what is named; or
-            each turn of a long loop hands over something, which takes longer than the work. Each
+            each turn of a long loop hands over something, which takes longer than the work; or the
+            function has no source (``python -c``, ``exec``), so that it runs as plain Python. Each
             is told once, with the line.
 
     Example:
@@ -101,6 +105,7 @@ def compile(function: Any = None, /, **options: Any) -> Any:
         [2.0, 4.0]
     """
     if function is None:
+        check_options(options)
         return functools.partial(compile, **options)
     if isinstance(function, Module):
         return CompiledModel(
@@ -114,11 +119,17 @@ def compile(function: Any = None, /, **options: Any) -> Any:
     if isinstance(function, types.MethodType) and isinstance(function.__func__, Sliced):
         plain = vars(function.__func__)["__wrapped__"]
         function = types.MethodType(plain, function.__self__)
+    if isinstance(function, staticmethod | classmethod):
+        kind = type(function).__name__
+        raise UnsupportedError(
+            f"compile: expected a function, received a {kind}; write @dilim.compile below @{kind}"
+        )
     if not isinstance(getattr(function, "__func__", function), types.FunctionType):
         raise UnsupportedError(
             f"compile: expected a function, a method, or a model of dilim.scalar, received "
             f"{type(function).__name__}; for an object that is called, compile the function that "
             "calls it"
         )
+    check_options(options)
     made = Checked if options.pop("check", False) else Sliced
     return made(function, **options)

@@ -26,6 +26,10 @@ class Unsliceable(Exception):
         self.line = line
 
 
+class NoSource(Unsliceable):
+    """A function was not read from a file: there is nothing to slice."""
+
+
 class OnHost(Exception):
     """The host has to carry out the statement at hand.
 

@@ -95,6 +95,8 @@ class Explanation:
                 parts.append("\n".join([title, *(f"  {line}" for line in lines)]))
         return "\n\n".join(parts)
 
+    __repr__ = __str__
+
     def _headline(self) -> str:
         if not self._found:
             return "plain Python"

@@ -52,6 +52,8 @@ class Slices:
             f"# The host program of {main.name}\n{self.host}"
         )
 
+    __repr__ = __str__
+
     def _repr_svg_(self) -> str | None:
         """What a notebook shows."""
         return to_svg(self.listings) if self.listings else None

@@ -10,7 +10,7 @@ from dilim.errors import UnsupportedError
 from dilim.slicing import faces
 from dilim.slicing.advice import Adviser
 from dilim.slicing.direct import MISS, quick_call
-from dilim.slicing.errors import TOO_LONG, Unsliceable
+from dilim.slicing.errors import TOO_LONG, NoSource, Unsliceable
 from dilim.slicing.explanation import Explanation
 from dilim.slicing.fronts import redirect
 from dilim.slicing.implicit import refuse_transfers
@@ -90,6 +90,8 @@ class Sliced(Likeness):
         except Unsliceable as refusal:
             self._code = None  # type: ignore[assignment]
             self._note(refusal)
+            if isinstance(refusal, NoSource):
+                self._advice.without_source()
         self._stand_for(self._call if self._code is not None else self._call_plain)
 
     @property

@@ -18,7 +18,7 @@ from functools import lru_cache, reduce
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_ITERABLE_COROUTINE
 from typing import Any
 
-from dilim.slicing.errors import Unsliceable
+from dilim.slicing.errors import NoSource, Unsliceable
 from dilim.slicing.names import FunctionNode, Uses, arguments_of
 from dilim.slicing.normal import Normaliser
 from dilim.slicing.program import Function
@@ -106,7 +106,7 @@ def _find(f: types.FunctionType) -> tuple[FunctionNode, tuple[list[str], int]]:
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, f.__globals__)
     if not lines:
-        raise Unsliceable(f"the source of {code.co_filename} is not at hand", line)
+        raise NoSource(f"the source of {code.co_filename} is not at hand", line)
     try:
         module = _parsed("".join(lines))
     except (SyntaxError, ValueError) as error:
