@@ -13,6 +13,8 @@ from dilim.errors import PerformanceWarning, UnsupportedError
 from dilim.slicing import advice, meters
 from dilim.slicing.region import Region
 
+MANY = (0,) * 1001
+
 
 def compiled(f, **options):
     return dilim.compile(f, **{"backend": "reference", "compile_after": 0} | options)
@@ -102,8 +104,8 @@ def test_numbers_and_a_few_shapes_are_no_news():
 
 def test_programs_of_a_loop_are_told_of_at_its_line():
     def f(x, n):
-        with contextlib.ExitStack():  # the function as a whole is plain Python
-            x = x + 1.0
+        for _ in MANY:  # the function as a whole is plain Python
+            pass
         for _ in range(n):
             x = x * 0.5
         return x

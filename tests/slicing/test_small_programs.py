@@ -4,6 +4,7 @@ import pytest
 
 from slicing import (
     small_contents,
+    small_contexts,
     small_derivatives,
     small_errors,
     small_forms,
@@ -30,6 +31,7 @@ ALL = {
     **small_objects.PROGRAMS,
     **small_contents.PROGRAMS,
     **small_guards.PROGRAMS,
+    **small_contexts.PROGRAMS,
     **small_errors.ERRORS,
     **small_loops.PROGRAMS,
     **small_training.PROGRAMS,

@@ -16,8 +16,19 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from dilim.slicing.names import Uses
-from dilim.slicing.program import Atom, For, Function, Statement, Step, Unit, With
-from dilim.slicing.rendering import FRAME, KEEP, OBSERVE, UNBOUND, Renderer
+from dilim.slicing.program import (
+    ENTER,
+    FRAME,
+    LEAVE,
+    Atom,
+    For,
+    Function,
+    Statement,
+    Step,
+    Unit,
+    With,
+)
+from dilim.slicing.rendering import KEEP, OBSERVE, UNBOUND, Renderer
 from dilim.slicing.scopes import inner_blocks
 from dilim.slicing.templates import definition, written
 
@@ -108,9 +119,11 @@ class Fragments:
         """The same, but it returns the truth of an atom, a bool, where `run` returns None."""
         return self._get("decide", statements, (test, at), True, guarded, observed)
 
-    def piece(self, statements: Sequence[Statement], kept: Iterable[str] = ()) -> Fragment:
+    def piece(
+        self, statements: Sequence[Statement], kept: Iterable[str] = (), observed: bool = False
+    ) -> Fragment:
         """As `run`; these names are put into the frame although no later statement reads them."""
-        return self._get("piece", statements, tuple(kept), True, True, False)
+        return self._get("piece", statements, tuple(kept), True, True, observed)
 
     def begin(self, loop: For) -> Fragment:
         """A function that makes the iterator of a loop and keeps it in the frame."""
@@ -132,7 +145,7 @@ class Fragments:
 
     def enter(self, statement: With) -> Fragment:
         """A function that enters a context and keeps its ``__exit__`` in the frame."""
-        return self._get("enter", (), (statement,), True, False, False)
+        return self.piece((statement.entering,))
 
     def leave(self, statement: With) -> Callable[[dict[str, Any], BaseException | None], bool]:
         """A function that leaves a context of the frame, and tells if it swallows the error."""
@@ -187,7 +200,7 @@ def _compile(
     guarded: bool,
     observed: bool,
 ) -> _Code:
-    target = extra[0].target if kind in ("turn", "enter") else None
+    target = extra[0].target if kind == "turn" else None
     bound = () if target is None else (target,)
     renderer = Renderer(
         function,
@@ -316,24 +329,15 @@ def _place(statement: For | With, value: Atom) -> ast.AST:
     return statement.at or value
 
 
-def _enter(statement: With, renderer: Renderer) -> list[ast.stmt]:
-    renderer.need(statement.context)
-    text = f"_target = _enter(_frame, {statement.manager!r}, _context)"
-    at = _place(statement, statement.context)
-    names = {"_target": statement.target or "%value", "_enter": "%enter"}
-    return written(text, at, _frame=FRAME, _context=statement.context, **names)
-
-
 def _leave(statement: With, renderer: Renderer) -> list[ast.stmt]:
     text = f"return _leave(_frame.pop({statement.manager!r}), _error)"
     at = _place(statement, statement.context)
-    return written(text, at, _frame=FRAME, _leave="%leave", _error=_ERROR)
+    return written(text, at, _frame=FRAME, _leave=LEAVE, _error=_ERROR)
 
 
 _PARTS: Final[dict[str, Callable[[Any, Renderer], list[ast.stmt]]]] = {
     "begin": _begin,
     "turn": _turn,
-    "enter": _enter,
     "leave": _leave,
 }
 
@@ -387,6 +391,6 @@ _HELPERS: Final[dict[str, Any]] = {
     "%iter": iter,
     "%next": next,
     "%end": _END,
-    "%enter": _enter_context,
-    "%leave": _leave_context,
+    ENTER: _enter_context,
+    LEAVE: _leave_context,
 }

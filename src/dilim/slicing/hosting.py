@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from dilim import dtypes
 from dilim.ir.types import Type
-from dilim.slicing import blindness, heap, numbers, program, scopes, surprises, what_hosts_do
+from dilim.slicing import (
+    blindness,
+    contexts,
+    heap,
+    numbers,
+    program,
+    scopes,
+    surprises,
+    what_hosts_do,
+)
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
+from dilim.slicing.fragments import Fragments
 from dilim.slicing.host import (
     BIND,
     EXIT,
     FRAGMENT,
-    ITERATE,
     MOVE,
     RECEIVE,
-    TURN,
 )
 from dilim.slicing.interpreter import Scope
-from dilim.slicing.iterators import ITERATORS
+from dilim.slicing.loop_bodies import exits
 from dilim.slicing.numbers import Number
 from dilim.slicing.pending import Pending
 from dilim.slicing.showing import Showing
 from dilim.slicing.tracebacks import Caller
-from dilim.slicing.values import UNBOUND, Array, Conflict, Host, View, owner_of
+from dilim.slicing.values import UNBOUND, Array, Conflict, Host
 from dilim.tensors import control
 from dilim.tensors.tape import mode, no_grad
 from dilim.tensors.tensor import Tensor
@@ -38,13 +46,25 @@ class Hosting(Showing):
     _pending: Pending | None = None
     atom: Callable[[ast.expr], Any]
 
-    def on_host(self, statement: program.Statement, reason: str, *, raises: bool = False) -> None:
+    def on_host(
+        self,
+        statement: program.Statement,
+        reason: str,
+        *,
+        raises: bool = False,
+        before: tuple[str, ...] = (),
+        after: tuple[str, ...] = (),
+        is_over: bool = False,
+    ) -> None:
         """Leave a statement to the host; names that it binds become values of the host.
 
         Args:
             statement: what the host does.
             reason: why, for the report.
             raises: whether it is known to raise, and so changes nothing.
+            before: code that runs right before it.
+            after: code that runs right after it.
+            is_over: whether nothing that the program relies on is looked at afterwards.
         """
         scope = self.scope
         reads, writes = scopes.reads(statement), scopes.writes(statement)
@@ -52,10 +72,13 @@ class Hosting(Showing):
             reads = {scope.code.parameters[0]: None, **reads}
         if not raises:
             self._note_touched(statement)
+        if before or after:
+            self.flush()
         pending = self._open(scope)
         if not pending.agrees(reads, scope.env):
             self.flush()
             pending = self._open(scope)
+        pending.before, pending.after = pending.before + before, pending.after + after
         self.objects.lenient = what_hosts_do.only_looks(self, statement)
         for name in reads:
             value = scope.env.get(name, UNBOUND)
@@ -73,6 +96,15 @@ class Hosting(Showing):
                 if value.__class__ is Number:
                     self.handed[scope.number, name] = value
         self.objects.lenient = False
+        self._keep_old(pending, writes)
+        self.notes.host(scope.code, statement.line, reason)
+        if what_hosts_do.asks_host(self, statement):
+            self.notes.asked.add(statement)
+        self._collect(pending, statement, is_over)
+
+    def _collect(self, pending: Pending, statement: program.Statement, is_over: bool) -> None:
+        """Add a statement to the pending fragment, and note what it binds."""
+        scope = pending.scope
         look = blindness.look(self, statement)
         pending.is_blind &= look.is_blind
         pending.is_pure &= look.is_pure
@@ -80,29 +112,43 @@ class Hosting(Showing):
         place = heap.set_by(self, statement)
         if place is not None:
             pending.forgets.append(heap.forgotten(self, *place))
-        self.notes.host(scope.code, statement.line, reason)
-        if what_hosts_do.asks_host(self, statement):
-            self.notes.asked.add(statement)
-        for name in writes:
+        for name in scopes.writes(statement):
             self.forget_name(scope, name)
             if what_hosts_do.deletes(statement, name):
                 scope.env.pop(name, None)
             else:
                 kind = what_hosts_do.kind_on_host(self, statement, name)
                 scope.env[name] = Host(
-                    kind, not isinstance(statement, program.Unit), look.gives_plain, look.gives_list
+                    kind, isinstance(statement, program.Step), look.gives_plain, look.gives_list
                 )
                 self.keeping.bind(scope.number, name, kind)
                 pending.bound.add(name)
                 if what_hosts_do.is_to_learn(self, statement, name):
                     pending.unknown.append((statement, name))
                     self.unknown += 1
-        if not look.is_blind and not what_hosts_do.is_harmless(self, statement):
+        if is_over:
+            self.flush()
+            surprises.forget_memory(self)
+        elif not look.is_blind and not what_hosts_do.is_harmless(self, statement):
             pending.opaque = True
             self.flush()
         if isinstance(statement, program.Step) and isinstance(statement.node, ast.Raise):
             self.flush()
             self.end_here()
+
+    def _keep_old(self, pending: Pending, names: Iterable[str]) -> None:
+        """Let the host have what names stand for, lest it fails before it binds them anew."""
+        scope = pending.scope
+        for name in contexts.live_behind(scope).intersection(names):
+            value = scope.env.get(name, UNBOUND)
+            if name in pending.bound or value.__class__ is Host:
+                continue
+            if value.__class__ is Conflict:
+                raise Unsliceable(value.reason)
+            try:
+                pending.load(name, self.objects.expression(value, pending.action))
+            except OnHost as refusal:
+                raise Unsliceable(refusal.reason) from None
 
     def _has_number(self, scope: Scope, name: str, value: Any) -> bool:
         """Whether a name on the host has this number of the graph already."""
@@ -116,7 +162,7 @@ class Hosting(Showing):
     def _note_touched(self, statement: program.Statement) -> None:
         """See to it that nothing is believed of containers that the host may change."""
         for value in what_hosts_do.operands(self, statement):
-            for each in _containers(value):
+            for each in what_hosts_do.containers_in(value):
                 if id(each) in self.makings:
                     raise Restart(("host", self.makings[id(each)].maker))
                 may_change = what_hosts_do.may_change(self, statement)
@@ -169,7 +215,9 @@ class Hosting(Showing):
         is_tried = written is None
         ended = pending.ended()
         shown = [name for _, name in pending.unknown if name in ended]
-        fragment = self.entry.constant(self.fragment(pending.scope, pending.statements, shown))
+        is_large = any(isinstance(x, program.With) for x in pending.statements)
+        piece = self.fragments_of(pending.scope).piece
+        fragment = self.entry.constant(piece(tuple(pending.statements), shown, is_large))
         for name in ended:
             self.forget_name(pending.scope, name)
         learn = [
@@ -178,12 +226,18 @@ class Hosting(Showing):
         ]
         frame = f"F[{pending.scope.number}]"
         learn += [f"{frame}.pop({name!r}, None)" for name in shown]
-        ran = f"R.attempt({fragment}, {frame})" if is_tried else f"{fragment}({frame})"
         learn += pending.forgets
-        if any(isinstance(x, program.Unit) and x.exits for x in pending.statements):
+        is_caught = contexts.may_be_swallowed(self)
+        ran = f"{fragment}({frame})"
+        if is_tried or is_caught:
+            ran = f"R.attempt({fragment}, {frame})"
+            learn = [f"if R.error is None: {line}" for line in learn]
+        follows = bool(exits(pending.statements))
+        if follows:
             ran = f"R.follow({frame}, {ran})"
         begun = [self.tapes.moment()] if pending.opaque and surprises.has_tape(self) else []
-        pending.action.lines += [*begun, *pending.loads(), *(written or ()), ran, *learn]
+        pending.action.lines += [*begun, *pending.loads(), *(written or ()), *pending.before, ran]
+        pending.action.lines += [*pending.after, *learn]
         if not mode.recording:
             pending.action.lines = [
                 f"with {self.entry.constant(no_grad)}():",
@@ -193,20 +247,24 @@ class Hosting(Showing):
         pending.action.names.update(pending.expressions)
         control.send_in(self.trace, pending.action.channel, pending.action.sent)
         if pending.opaque:
-            surprises.validate(self)
+            conditions = ["R.error is None"] * is_caught + ["R.is_expected"] * bool(pending.after)
+            surprises.validate(self, conditions=conditions, follows=follows)
+        elif is_caught:
+            contexts.go_on_if_failed(self)
         elif is_tried:
             self.raise_if_failed()
 
-    fragment: Callable[
-        [Scope, Sequence[program.Statement], Iterable[str]], Callable[[dict[str, Any]], None]
-    ]
+    fragments_of: Callable[[Scope], Fragments]
     finish: Callable[[Any, Any], None]
 
     def receive_truth(self, name: str) -> Number:
         """The truth of a value of the host."""
+        known = self.env.get(name, UNBOUND)
+        if known.__class__ is not Host or known.kind not in (int, float, bool, "str"):
+            contexts.refuse_swallowed(self)
         self.flush()
         action = self.action(RECEIVE)
-        action.at = self._place_of(self.scope.at)
+        action.at = self.place_of(self.scope.at)
         action.names[name] = ""
         action.lines.append(f"v[0][()] = bool(F[{self.scope.number}][{name!r}])")
         tensor = control.receive_in(self.trace, action.channel, surprises.TRUTH)
@@ -285,42 +343,7 @@ class Hosting(Showing):
         action.lines.append("v[0][()] = R.code")
         return control.receive_in(self.trace, action.channel, Type((), dtypes.int64))
 
-    def begin_iteration(self, statement: program.For, items: Any) -> None:
-        """Make the iterator of a loop over an iterable of the host."""
-        self.flush()
-        action = self.action(ITERATE)
-        action.at = self._place_of(statement)
-        frame = f"F[{self.scope.number}]"
-        if items.__class__ is Host:
-            name: str = statement.items.id  # type: ignore[union-attr]
-            live = self.scope.live.head.get(statement, {name})
-            ends = name[0] == "%" and name not in live
-            shown = f"{frame}.pop({name!r})" if ends else f"{frame}[{name!r}]"
-        else:
-            shown = self.objects.expression(items, action)
-        action.lines.append(f"{frame}[{statement.iterator!r}] = iter({shown})")
-        self.keeping.bind(self.scope.number, statement.iterator, None)
-        control.send_in(self.trace, action.channel, action.sent)
-
-    def next_item(self, statement: program.For) -> Number:
-        """Bind the target to the next item on the host, if there is one; whether there is."""
-        self.flush()
-        action = self.action(TURN)
-        action.at = self._place_of(statement)
-        frame = f"F[{self.scope.number}]"
-        action.names[statement.target] = ""
-        self.forget_name(self.scope, statement.target)
-        action.lines.append(
-            f"v[0][()] = R.next({frame}, {statement.iterator!r}, {statement.target!r})"
-        )
-        if (statement, statement.target) not in self.profile:
-            self.unknown += 1
-            known = self.entry.constant((statement, statement.target))
-            action.lines.append(f"R.learn({known}, {frame}.get({statement.target!r}))")
-        tensor = control.receive_in(self.trace, action.channel, surprises.TRUTH)
-        return Number(tensor, bool)
-
-    def _place_of(self, statement: Any) -> Caller:
+    def place_of(self, statement: Any) -> Caller:
         """Where the function at hand stands while the host looks at what a statement asks for."""
         code, at = self.scope.code, getattr(statement, "at", None)
         place = (code.name, code.filename, statement.line)
@@ -328,7 +351,8 @@ class Hosting(Showing):
 
     def flush_effects(self) -> None:
         """Put the pending fragment at this point, unless it may as well run later."""
-        if self._pending is not None and not self._pending.is_pure:
+        pending = self._pending
+        if pending is not None and not (pending.is_pure and not contexts.may_be_swallowed(self)):
             self.flush()
 
     @property
@@ -373,17 +397,3 @@ class Hosting(Showing):
         finally:
             del scope.path[-2:]
             scope.at = at
-
-
-def _containers(value: Any, depth: int = 0) -> list[Any]:
-    """The containers and iterators that a value is, holds, or is a method of."""
-    owner = owner_of(value)
-    if owner is not None and owner.__class__ in (list, dict, set):
-        return [owner]
-    if value.__class__ is View:
-        return [value.owner]
-    if value.__class__ is tuple and depth < 4:
-        return [each for x in value for each in _containers(x, depth + 1)]
-    if value.__class__ in (list, dict, set) or value.__class__ in ITERATORS:
-        return [value]
-    return []

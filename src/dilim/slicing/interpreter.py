@@ -44,7 +44,7 @@ class Scope:
         at: the statement at hand.
         loops: those that it is in.
         iterators: name of the iterator of a loop that it is in -> the items that are left.
-        contexts: ``with`` statements that it is in, and what was entered.
+        contexts: ``with`` statements that it is in; see `contexts.Open`.
     """
 
     code: program.Function
@@ -56,7 +56,7 @@ class Scope:
     at: program.Statement | None = None
     loops: list[program.Statement] = field(default_factory=list)
     iterators: dict[str, Any] = field(default_factory=dict)
-    contexts: list[tuple[program.With, Any]] = field(default_factory=list)
+    contexts: list[Any] = field(default_factory=list)
     live: Liveness = field(init=False)
 
     def __post_init__(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dilim.slicing.loop_bodies import exits
 from dilim.slicing.program import (
     Atom,
     Block,
@@ -36,6 +37,7 @@ class Liveness:
         self.after: dict[Statement, Names] = {}
         self.head: dict[Statement, Names] = {}
         self._breaks: list[tuple[Names, Names]] = []
+        self._caught = _EMPTY  # read where a context around has swallowed an error
         self._block(code.body, after)
 
     def _block(self, block: Block, live: Names) -> Names:
@@ -44,22 +46,28 @@ class Liveness:
         return live
 
     def _before(self, statement: Statement, live: Names) -> Names:
-        self.after[statement] = self.after.get(statement, _EMPTY) | live
+        live |= self._caught
+        after = live
+        if isinstance(statement, Unit | With) and exits([statement]):
+            after = live.union(*(names for pair in self._breaks for names in pair))
+        self.after[statement] = self.after.get(statement, _EMPTY) | after
         match statement:
             case Step():
                 if statement.summary is not None:
                     self._block(statement.summary.block, live)
                 return (live - set(statement.writes)) | set(statement.reads)
             case Unit():
-                outside = live.union(*(names for pair in self._breaks for names in pair))
-                return (outside if statement.exits else live) | set(statement.reads)
+                return after | set(statement.reads)
             case Branch():
                 then = self._block(statement.then, live)
                 return then | self._block(statement.otherwise, live) | _name(statement.test)
             case Exit():
                 return self._exit(statement)
             case With():
-                inner = self._block(statement.body, live)
+                outer, self._caught = self._caught, live
+                inner = self._block(statement.body, live) | live
+                self._caught = outer
+                self.after[statement.entering], self.after[statement.leaving] = inner, live
                 target = {statement.target} if statement.target else set()
                 return (inner - target) | live | _name(statement.context)
             case For():

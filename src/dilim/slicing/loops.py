@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from dilim.slicing import contents, iterators, numbers, program, surprises, tapes
+from dilim.slicing import contents, host_items, iterators, numbers, program, surprises, tapes
 from dilim.slicing.carried import GO, Peel
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.loop_bodies import written
@@ -315,11 +315,11 @@ def _while(slicer: Slicer, statement: program.While) -> None:
 def _hosted(slicer: Slicer, statement: program.For, items: Any) -> None:
     """A loop over an iterable of the host: the host says whether there is another item."""
     slicer.to_host(statement.target)
-    slicer.begin_iteration(statement, items)
+    host_items.begin(slicer, statement, items)
     kind = slicer.profile.get((statement, statement.target))
 
     def test() -> None:
-        slicer.env[GO] = slicer.next_item(statement)
+        slicer.env[GO] = host_items.next_item(slicer, statement)
 
     def begin(index: Tensor) -> None:
         slicer.env[statement.target] = Host(kind)

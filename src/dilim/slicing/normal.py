@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterable
 
 from dilim.slicing.captures import refuse_changes
@@ -11,14 +12,8 @@ from dilim.slicing.emitter import join, located, place_of_test
 from dilim.slicing.errors import Unsliceable
 from dilim.slicing.expressions import is_idle, load
 from dilim.slicing.names import Uses
-from dilim.slicing.program import (
-    Atom,
-    Block,
-    Exit,
-    For,
-    While,
-    With,
-)
+from dilim.slicing.program import ENTER, FRAME, LEAVE, Atom, Block, Exit, For, Step, While, With
+from dilim.slicing.templates import written
 
 _REASONS: dict[str, str] = {
     "Try": "try runs on the host",
@@ -326,9 +321,26 @@ class Normaliser(Comprehensions):
         deleted = Uses([*node.body, *(item.context_expr for item in items)]).deletes
         after = None if entered is None else set(entered) - deleted
         self.bound = entered
-        line = item.context_expr.lineno
-        self.emit(With(context, name, body, line, self.new("with"), node))
+        line, manager = item.context_expr.lineno, self.new("with")
+        entering, leaving = self._ends(context, name, manager, node)
+        self.emit(With(context, name, body, line, manager, entering, leaving, node))
         self.bound = after
+
+    def _ends(
+        self, context: Atom, target: str | None, manager: str, node: ast.With
+    ) -> tuple[Step, Step]:
+        """The steps that enter a context and leave it."""
+        at = context if sys.version_info >= (3, 13) else node  # where CPython says that it does
+        places = {"_frame": FRAME, "_context": context, "_enter": ENTER, "_leave": LEAVE}
+        text = f"_enter(_frame, {manager!r}, _context)"
+        if target is not None:
+            text, places["_target"] = f"_target = {text}", target
+        (entering,) = written(text, at, **places)
+        (leaving,) = written(f"_leave(_frame.pop({manager!r}), None)", at, **places)
+        reads = self._local(Uses([context]).reads)
+        writes = () if target is None else (target,)
+        line = context.lineno
+        return Step(entering, reads, writes, line), Step(leaving, (), (), line)
 
     # What stays whole
 

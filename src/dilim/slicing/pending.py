@@ -20,6 +20,8 @@ class Pending:
         is_pure: whether it only makes texts of numbers, so that it may as well run later.
         is_blind: whether it looks at numbers, texts and arrays only, and changes nothing else.
         forgets: code that tells which places of the heap the host has set.
+        before: code that runs right before it.
+        after: code that runs right after it.
     """
 
     def __init__(self, scope: Scope, action: Action) -> None:
@@ -31,6 +33,8 @@ class Pending:
         self.is_pure = True
         self.is_blind = True
         self.forgets: list[str] = []
+        self.before: tuple[str, ...] = ()
+        self.after: tuple[str, ...] = ()
         self.unknown: list[tuple[program.Statement, str]] = []
         self.values: dict[str, Any] = {}
         self.expressions: dict[str, str] = {}

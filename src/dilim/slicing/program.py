@@ -10,10 +10,17 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 Atom: TypeAlias = ast.Name | ast.Constant
 """What an operand may be: a name or a constant."""
+
+FRAME: Final = "%frame"
+"""What the slicer's own code calls the variables of a function, a dict."""
+ENTER: Final = "%enter"
+"""What enters a context: a function of the frame, the name that keeps ``__exit__``, the context."""
+LEAVE: Final = "%leave"
+"""What leaves a context: a function of its ``__exit__`` and an error or None."""
 
 
 @dataclass(slots=True, eq=False)
@@ -121,13 +128,17 @@ class With:
 
     Attributes:
         manager: the name under which an entered context keeps its ``__exit__`` in the frame.
+        entering: a step that enters it.
+        leaving: a step that leaves it where there is no error.
     """
 
     context: Atom
     target: str | None
     body: Block
     line: int
-    manager: str = ""
+    manager: str
+    entering: Step
+    leaving: Step
     at: ast.AST | None = None
 
 

@@ -134,7 +134,7 @@ class Region:
         entry = Entry(trace, names, decisions)
         slicer = Slicer(trace, entry, profile, decisions, Notes())
         slicer.deadline = self._deadline
-        slicer.fragment = _fragments()
+        slicer.fragments_of = _fragments(functools.partial(self._observe, profile))
         slicer.finish = lambda value, atom: handing_back.finish(
             slicer, value, atom, self.after is not None
         )
@@ -143,6 +143,12 @@ class Region:
             self._keep(slicer)
         finally:
             slicer.forget()
+
+    def _observe(self, profile: Mapping[Any, Any], step: program.Step, value: Any) -> None:
+        """Learn the type of what a step gives that is part of a larger piece of host code."""
+        key = step, step.writes[0]
+        if key not in profile:
+            self.learned.setdefault(key, kind_of(value))
 
     def _interpret(self, slicer: Slicer, frame: Mapping[str, Any]) -> None:
         entry = slicer.entry
@@ -297,7 +303,7 @@ class Region:
         finally:
             self._free.append(runner)
 
-    def seen_by_user(self, error: Exception) -> Exception:
+    def seen_by_user(self, error: BaseException) -> BaseException:
         """An error of an operation of the graph, with the calls that were laid out flat."""
         return of_operation(error, self._callers, self._names, self.code.name)
 
@@ -353,14 +359,14 @@ def _guard_generator(entry: Entry, cells: Sequence[Cell]) -> None:
         entry.guard(f"{entry.constant(default_generator)}() is {entry.constant(own)}")
 
 
-def _fragments() -> Callable[[Scope, Any, Any], Callable[[dict[str, Any]], None]]:
+def _fragments(observe: Callable[[program.Step, Any], None]) -> Callable[[Scope], Fragments]:
     """Compiles statements of functions; each function is looked at once."""
     known: dict[FunctionType, Fragments] = {}
 
-    def fragment(scope: Scope, statements: Any, kept: Any) -> Callable[[dict[str, Any]], None]:
+    def fragments_of(scope: Scope) -> Fragments:
         found = known.get(scope.function)
         if found is None:
-            found = known[scope.function] = Fragments(scope.code, scope.function)
-        return found.piece(tuple(statements), kept)
+            found = known[scope.function] = Fragments(scope.code, scope.function, observe)
+        return found
 
-    return fragment
+    return fragments_of

@@ -16,6 +16,7 @@ from dilim.slicing.emitter import join, located
 from dilim.slicing.liveness import liveness_of
 from dilim.slicing.names import Uses
 from dilim.slicing.program import (
+    FRAME,
     Atom,
     Block,
     Branch,
@@ -31,7 +32,6 @@ from dilim.slicing.program import (
 from dilim.slicing.scopes import inner_blocks, reads, writes
 from dilim.slicing.templates import written
 
-FRAME: Final = "%frame"
 KEEP: Final = "%keep"
 OBSERVE: Final = "%observe"
 UNBOUND: Final = "%NameError"
@@ -166,10 +166,14 @@ class Renderer:
             self._note((), step.writes)
             body, seen = [], value
         if self._observe and isinstance(value, ast.Call) and step.writes:
-            self.observed.append(step)
-            text = f"_observe({len(self.observed) - 1}, _value)"
-            return [*body, *written(text, node, _observe=OBSERVE, _value=seen)]
+            return [*body, *self._show(step, seen)]
         return body or [ast.copy_location(ast.Expr(value), node)]
+
+    def _show(self, step: Step, value: str | ast.expr) -> list[ast.stmt]:
+        """Shows the value of a step to the observer."""
+        self.observed.append(step)
+        text = f"_observe({len(self.observed) - 1}, _value)"
+        return written(text, step.node, _observe=OBSERVE, _value=value)
 
     def _unit(self, unit: Unit) -> list[ast.stmt]:
         self.need(*unit.reads)
@@ -243,6 +247,8 @@ class Renderer:
             self._note([statement.target], ())
             target = ast.Name(statement.target, ast.Store())
         body = self._block(statement.body) or [ast.Pass()]
+        if self._observe and statement.target is not None:
+            body = [*self._show(statement.entering, statement.target), *body]
         self._bound = start - self.deleted  # The context may swallow an error.
         node = ast.With([ast.withitem(statement.context, target)], body)
         return [located(node, statement.at or statement.context)]

@@ -10,7 +10,8 @@ import numpy as np
 
 from dilim.ir.types import Type, type_of
 from dilim.slicing.host import Action
-from dilim.slicing.runs import Bailed, Leaves, Run
+from dilim.slicing.leaving import Left
+from dilim.slicing.runs import Leaves, Run
 from dilim.slicing.tracebacks import users_view
 from dilim.slicing.values import UNBOUND
 from dilim.tensors.tensor import Tensor
@@ -49,21 +50,33 @@ class Runner:
         if self.region.is_checked:
             self._be_ready_to_check(found, values)
         try:
-            self.session.run(self.inputs, [holder._data for holder in memory])
-            return host.result
-        except Bailed as bailed:
-            return bailed.value
-        except Exception as error:
-            self._seen_by_user(error)
-            self._count_all(memory)
-            raise
-        except BaseException:
-            self._count_all(memory)
-            raise
+            if self._is_over(memory):
+                return host.result
+            while True:
+                try:
+                    return host.rest()
+                except BaseException as error:
+                    host.seen_in_rest(error)
+                    host.unwind(error)
         finally:
             self.region.learned.update(host.learned)
             self.region.left.update(host.left)
             host.reset()
+
+    def _is_over(self, memory: tuple[Any, ...]) -> bool:
+        """Run the program; whether it came to its end, and was not left for plain Python."""
+        host = self.host
+        try:
+            self.session.run(self.inputs, [holder._data for holder in memory])
+        except Left:
+            return False
+        except BaseException as error:
+            if isinstance(error, Exception) or host.contexts:
+                self._seen_by_user(error)
+            self._count_all(memory)
+            host.unwind(error)
+            return False
+        return True
 
     def _be_ready_to_check(self, found: tuple[Any, Any, Any], values: tuple[Any, ...]) -> None:
         """Remember what host code may change, to be compared at the checks of this run."""
@@ -112,7 +125,7 @@ class Runner:
             changed.update(("host path", path) for path in host.written())
         return changed
 
-    def _seen_by_user(self, error: Exception) -> Exception:
+    def _seen_by_user(self, error: BaseException) -> BaseException:
         """The error with the calls that were laid out flat."""
         entry = error.__traceback__
         while entry is not None:
@@ -120,9 +133,8 @@ class Runner:
             if code.co_filename == HOST_FILE:
                 for action in self.region.actions:
                     if action.channel == code.co_name:
-                        around = len(action.callers) - self.host.ended
                         here = () if action.at is None else (action.at,)
-                        return users_view(error, (*action.callers[:around], *here))
+                        return users_view(error, (*action.callers, *here))
             entry = entry.tb_next
         return self.region.seen_by_user(error)
 

@@ -12,27 +12,16 @@ from dilim.ir.types import Type, type_of
 from dilim.ops.opdef import OpDef
 from dilim.runtime.devices import CPU
 from dilim.slicing.host_tensors import memory_of, part_of, view_of, with_gradient
+from dilim.slicing.leaving import Leaving
 from dilim.slicing.numbers import SMALL
-from dilim.slicing.values import UNBOUND, Array
-from dilim.slicing.walker import Walker
+from dilim.slicing.swallowing import may_swallow
+from dilim.slicing.values import UNBOUND, Array, Context
 from dilim.tensors.dispatch import record
 from dilim.tensors.layouts import Step
 from dilim.tensors.tape import SPACING, Node, now
 from dilim.tensors.tensor import Tensor
 
 _DTYPES: Final = frozenset(x.numpy for x in dtypes.ALL)
-
-
-class Bailed(BaseException):
-    """The rest of the region ran as plain Python.
-
-    Attributes:
-        value: what it gave.
-    """
-
-    def __init__(self, value: Any) -> None:
-        super().__init__()
-        self.value = value
 
 
 def kind_of(value: Any) -> Any:
@@ -44,7 +33,9 @@ def kind_of(value: Any) -> Any:
         return type_of(value)
     if kind is np.ndarray and value.dtype in _DTYPES:
         return Array(Type(value.shape, dtypes.from_numpy(value.dtype)))
-    return kind.__name__ if kind in (list, dict, str) else None
+    if kind in (list, dict, str):
+        return kind.__name__
+    return Context(may_swallow(value)) if hasattr(kind, "__exit__") else None
 
 
 Leaves: TypeAlias = tuple[tuple[str, int], ...]
@@ -54,15 +45,7 @@ def _unknown(has_tape: bool, lists: tuple[int, ...], leaves: Leaves) -> bool:
     raise RuntimeError("a check in a region that has none")
 
 
-def _rest(code: Any, function: Any, path: Any, frame: dict[str, Any], is_loop: bool) -> Any:
-    """Run the rest of one function, or of a loop: then how it was left."""
-    left = Walker(code, function).rest(path, frame)
-    if is_loop:
-        return left
-    return None if left is None else left[1]
-
-
-class Run:
+class Run(Leaving):
     """The host's side of one run at a time.
 
     Attributes:
@@ -75,12 +58,11 @@ class Run:
         valid: whether all is as the program believes; the arguments: whether a tape is at hand, for
             which the memory that it uses must not have been written; which lists and dicts of the
             region matter; and where tensors of the region are that have gradients of their own.
-        ended: how many of the calls around the rest that runs as plain Python are over.
     """
 
     def __init__(self, count: int, is_loop: bool = False) -> None:
-        self.is_loop = is_loop
-        self.frames: list[dict[str, Any]] = [{} for _ in range(count)]
+        super().__init__(is_loop)
+        self.frames = [{} for _ in range(count)]
         self.objects: dict[int, Tensor] = {}
         self.views: dict[int, Tensor] = {}
         self.nodes: dict[int, Node] = {}
@@ -90,22 +72,16 @@ class Run:
         self.items: dict[int, tuple[Any, ...]] = {}
         self.memories: dict[str, Any] = {}
         self.now: dict[tuple[int, Any], tuple[Any, Any]] = {}
-        self.left: list[str] = []
-        self.learned: dict[Any, Any] = {}
         self.versions: dict[int, int] = {}
         self.expected: dict[str, int] = {}
         self.grads: list[tuple[Tensor, Any]] = []
         self.valid: Callable[[bool, tuple[int, ...], Leaves], bool] = _unknown
         self.result: Any = None
-        self.error: BaseException | None = None
-        self.code = 0
-        self.ended = 0
 
     def reset(self) -> None:
         """Forget what belongs to the last run."""
         self.result = None
-        self.left = []
-        self.ended = 0
+        self.forget_places()
         self.slots = ()
         self.objects.clear()
         self.views.clear()
@@ -212,49 +188,6 @@ class Run:
             self.memories[path]._storage.version += 1
             if path in self.expected:
                 self.expected[path] += 1
-
-    def attempt(self, fragment: Callable[[dict[str, Any]], None], frame: dict[str, Any]) -> None:
-        """Run host code; an error of it is kept until all is as the host should see it."""
-        self.error = None
-        try:
-            fragment(frame)
-        except BaseException as error:
-            self.error = error
-
-    def raise_error(self) -> None:
-        """Raise the error that was kept."""
-        error, self.error = self.error, None
-        if error is not None:
-            raise error
-
-    def follow(self, frame: dict[str, Any], left: Any) -> None:
-        """Take note of how a statement was left."""
-        self.code = 0
-        if left is not None:
-            kind, value = left
-            self.code = ("return", "break", "continue").index(kind) + 1
-            frame["%result"] = value
-
-    def enter(self, frame: dict[str, Any], manager: str, context: Any) -> None:
-        """Enter a context for the rest that runs on the host."""
-        context.__enter__()
-        frame[manager] = context.__exit__
-
-    def leave(self, steps: Sequence[tuple[Any, ...]], reason: str) -> None:
-        """Run the rest of the region as plain Python.
-
-        Raises:
-            Bailed: with the result.
-        """
-        self.left.append(reason)
-        result: Any = None
-        for depth, (number, code, function, path, target) in enumerate(reversed(steps)):
-            frame = self.frames[number]
-            self.ended = depth
-            if depth and target:
-                frame[target] = result
-            result = _rest(code, function, path, frame, self.is_loop and number == 0)
-        raise Bailed(result)
 
     def next(self, frame: dict[str, Any], iterator: str, target: str) -> bool:
         """Bind the target to the next item, if there is one; whether there is."""

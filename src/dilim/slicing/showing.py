@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dilim.slicing import heap, surprises
+from dilim.slicing.errors import OnHost
 from dilim.slicing.host import TRIED, WRITE, Action
 from dilim.slicing.interpreter import Interpreter
 from dilim.slicing.numbers import Number
@@ -65,6 +66,8 @@ class Showing(Interpreter):
         Args:
             is_fine: gives whether it does not fail, if that can be told before.
         """
+        if any(known.swallows for scope in self.scopes for known in scope.contexts):
+            raise OnHost("it may fail in a context that may swallow errors")
         go_back = self._shown()
         action = Action(f"{WRITE}{len(self.actions)}", self.callers())
         action.lines += self.write_back(action)

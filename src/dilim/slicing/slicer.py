@@ -20,6 +20,7 @@ from dilim.slicing import (
     attributes,
     branches,
     choices,
+    contexts,
     heap,
     loops,
     operations,
@@ -162,11 +163,11 @@ class Slicer(Naming):
                     self._exit(statement)
                 case program.With():
                     self.flush()
-                    self._with(statement)
+                    contexts.interpret(self, statement)
                 case program.Unit():
                     self.on_host(statement, statement.reason)
                     if statement.exits:
-                        self._follow_exit()
+                        self.follow_exit()
 
     def step(self, step: program.Step) -> None:
         """Interpret a statement without control flow."""
@@ -246,6 +247,7 @@ class Slicer(Naming):
         if statement.kind != "return":
             name = f"%{statement.kind}"
             flag = next(f for f in reversed(self.scope.flags) if f.startswith(name))
+            contexts.leave_on_the_way(self, statement.kind)
             self.env[flag] = True
             return
         value: Any = None
@@ -257,15 +259,17 @@ class Slicer(Naming):
             if value is UNBOUND:
                 return
         if len(self.scopes) == 1:
+            contexts.leave_on_the_way(self, "return", value)
             self.finish(value, atom)
             self.dead = True
         else:
             if value.__class__ is Host:
                 self.move(self.scope, atom.id, self.scope, RESULT)
             self.env[RESULT] = value
+            contexts.leave_on_the_way(self, "return", value)
         self.env[RETURNED] = True
 
-    def _follow_exit(self) -> None:
+    def follow_exit(self) -> None:
         """Leave as a statement on the host was left: by return, break, continue, or not at all."""
         code = self.exit_code()
         for number, kind in ((2, "break"), (3, "continue")):
@@ -283,18 +287,6 @@ class Slicer(Naming):
             self.finish(Host(), ast.Name(RESULT, ast.Load()))
             self.dead = True
         self.env[RETURNED] = True
-
-    def _with(self, statement: program.With) -> None:
-        context = self.value_or_host(statement.context)[0]
-        if context.__class__.__module__ != "dilim.tensors.tape":
-            raise Unsliceable("a with statement over an object of the host", statement.line)
-        with context as target:
-            if statement.target is not None:
-                self.env[statement.target] = target
-            self.scope.contexts.append((statement, context))
-            self.block(statement.body, "body")
-            self.flush()
-            self.scope.contexts.pop()
 
     # --- parts in modules of their own -----------------------------------------------
 

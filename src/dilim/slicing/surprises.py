@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 from dilim import dtypes
 from dilim.ir.structure import RECEIVE
 from dilim.ir.types import Type
-from dilim.slicing import identities, scopes
+from dilim.slicing import contexts, identities, scopes
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.host import CHECK, LEAVE, Action
+from dilim.slicing.leaving import Level
 from dilim.slicing.numbers import Number
 from dilim.slicing.tracing import is_used_up
 from dilim.slicing.values import UNBOUND, Conflict, Host, Range
@@ -43,29 +44,43 @@ def receive(slicer: Showing, action: Action, kinds: Sequence[Type]) -> list[Tens
     return [trace.symbol(value) for value in values]
 
 
-def validate(slicer: Hosting, again: bool = False) -> None:
-    """Host code ran that may have changed anything it can reach: see whether it has.
-
-    Args:
-        slicer: who interprets.
-        again: whether the statement at hand is still to be done.
-    """
+def forget_memory(slicer: Hosting) -> None:
+    """Host code may have written into any memory."""
     trace = slicer.trace
     for frame in trace.frames:
         for cell in trace.cells:
             frame.contents[cell] = None
             frame.written[cell] = None
+
+
+def validate(
+    slicer: Hosting,
+    again: bool = False,
+    conditions: Iterable[str] = (),
+    follows: bool = False,
+) -> None:
+    """Host code ran that may have changed anything it can reach: see whether it has.
+
+    Args:
+        slicer: who interprets.
+        again: whether the statement at hand is still to be done.
+        conditions: code for what has to hold besides.
+        follows: whether the statement at hand may have been left by a return, break or continue.
+    """
+    forget_memory(slicer)
     action = slicer.action(CHECK)
     envs = [scope.env for scope in slicer.scopes]
     reached = identities.containers(envs, slicer.heap, slicer.fresh)
     lists = slicer.objects.containers.numbers(reached)
     leaves = tuple(slicer.objects.leaves)
-    action.lines.append(f"v[0][()] = R.valid({has_tape(slicer)}, {lists}, {leaves})")
+    truths = [*conditions, f"R.valid({has_tape(slicer)}, {lists}, {leaves})"]
+    action.lines.append(f"v[0][()] = {' and '.join(truths)}")
     (truth,) = receive(slicer, action, [TRUTH])
-    unless(slicer, truth, "host code has changed something that the program relies on", again)
+    reason = "host code has changed something that the program relies on"
+    unless(slicer, truth, reason, again, follows)
 
 
-def unless(slicer: Hosting, truth: Tensor, reason: str, again: bool) -> None:
+def unless(slicer: Hosting, truth: Tensor, reason: str, again: bool, follows: bool = False) -> None:
     """Where a bool of the graph does not hold, the rest of the region runs on the host.
 
     Args:
@@ -73,8 +88,9 @@ def unless(slicer: Hosting, truth: Tensor, reason: str, again: bool) -> None:
         truth: a bool of shape ().
         reason: for the report.
         again: whether the rest begins with the statement at hand, not after it.
+        follows: whether that may have been left by a return, break or continue.
     """
-    slicer.unless(Number(truth, bool), lambda: _leave(slicer, reason, again))
+    slicer.unless(Number(truth, bool), lambda: _leave(slicer, reason, again, follows))
 
 
 def has_tape(slicer: Hosting) -> bool:
@@ -97,22 +113,25 @@ def _is_recorded(value: Any) -> bool:
     return isinstance(value, Tensor) and value._node is not None and not is_used_up(value)
 
 
-def _leave(slicer: Hosting, reason: str, again: bool) -> None:
+def _leave(slicer: Hosting, reason: str, again: bool, follows: bool) -> None:
     action = slicer.action(LEAVE)
     lines: list[str] = []
-    steps = []
+    levels = []
     for scope in slicer.scopes:
         repeats = again and scope is slicer.scope
         _hand_over(slicer, scope, repeats, action, lines)
         path = tuple(scope.path) if repeats else (*scope.path[:-1], scope.path[-1] + 1)
-        steps.append((scope.number, scope.code, scope.function, path, _target(scope)))
+        caller = scope.code.name, scope.code.filename, getattr(scope.at, "line", 0)
+        around = tuple(known.around for known in scope.contexts)
+        target = target_of(scope)
+        levels.append(Level(scope.number, scope.code, scope.function, path, target, caller, around))
     action.lines += lines + slicer.write_back(action)
-    action.lines.append(f"R.leave({slicer.entry.constant(steps)}, {reason!r})")
+    action.lines.append(f"R.leave({slicer.entry.constant(levels)}, {reason!r}, {follows})")
     control.send_in(slicer.trace, action.channel, action.sent)
     slicer.end_here()
 
 
-def _target(scope: Scope) -> str:
+def target_of(scope: Scope) -> str:
     """The name to which the step at hand binds its value."""
     targets = getattr(getattr(scope.at, "node", None), "targets", [None])
     return getattr(targets[0], "id", "")
@@ -125,15 +144,12 @@ def _hand_over(
     frame = f"F[{scope.number}]"
     wanted: frozenset[str] = frozenset()
     if scope.at is not None:
-        wanted = scope.live.after[scope.at]
+        wanted = scope.live.after[scope.at] | contexts.live_behind(scope)
         if again:
             wanted = wanted.union(scopes.reads(scope.at))
     lines += frame_lines(slicer, scope, wanted, action)
     for name, left in scope.iterators.items():
         lines.append(f"{frame}[{name!r}] = iter({_items(slicer, left, action)})")
-    for statement, context in scope.contexts:
-        known = slicer.entry.constant(context)
-        lines.append(f"R.enter({frame}, {statement.manager!r}, {known})")
 
 
 def frame_lines(slicer: Hosting, scope: Scope, names: Iterable[str], action: Action) -> list[str]:

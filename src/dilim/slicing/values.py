@@ -21,7 +21,7 @@ class Host:
 
     Attributes:
         kind: its type as far as an eager run has shown it: int, float, bool, the `Type` of a
-            tensor, or an `Array`; None where it is not known.
+            tensor, an `Array`, a `Context`; None where it is not known.
         is_sure: whether the name has it for sure, not only if the host has come to bind it.
         is_plain: whether it is a number, a text or an array for sure, so that no code of the
             user's runs when it is looked at.
@@ -51,6 +51,13 @@ class Array:
     """The kind of a NumPy array whose numbers a graph can take."""
 
     type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The kind of a context; ``swallows`` is whether it may swallow errors."""
+
+    swallows: bool
 
 
 def is_received(kind: Any) -> bool:

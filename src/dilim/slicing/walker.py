@@ -107,13 +107,12 @@ class Walker:
         left = self._resume(self._function.body, path, (), frame, False, True)
         return None if left is None else left[1]
 
-    def rest(self, path: Path, frame: Frame) -> Left | None:
+    def rest(self, path: Path, frame: Frame, left: Left | None = None) -> Left | None:
         """As `resume`, but the frame is brought up to date, and the result tells how it ended.
 
-        Returns:
-            None at the end of the body, or how it was left.
+        It begins as the statement before was left, if that is given. The result is None at the end.
         """
-        return self._resume(self._function.body, path, (), frame, False, False)
+        return self._resume(self._function.body, path, (), frame, False, False, left)
 
     # Blocks
 
@@ -318,20 +317,27 @@ class Walker:
     # In the middle
 
     def _resume(
-        self, block: Block, path: Path, before: Path, frame: Frame, inside: bool, final: bool
+        self,
+        block: Block,
+        path: Path,
+        before: Path,
+        frame: Frame,
+        inside: bool,
+        final: bool,
+        first: Left | None = None,
     ) -> Left | None:
-        """Runs a block from the statement on that a path leads to."""
+        """Runs a block from the statement on that a path leads to, or goes on as that was left."""
         place = path[0]
         if not isinstance(place, int):
             raise TypeError(f"resume: expected a statement's number in the path, got {place!r}")
         if len(path) == 1:
-            return self._block(block, before, frame, inside, place, final)
+            return first or self._block(block, before, frame, inside, place, final)
         statement, attribute, rest = block[place], str(path[1]), path[2:]
         here = (*before, place)
         inner: Block = getattr(statement, attribute)
 
         def within(inside: bool) -> Left | None:
-            return self._resume(inner, rest, (*here, attribute), frame, inside, False)
+            return self._resume(inner, rest, (*here, attribute), frame, inside, False, first)
 
         match statement:
             case With():

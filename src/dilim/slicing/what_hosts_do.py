@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing import heap, program, scopes
 from dilim.slicing.errors import OnHost
-from dilim.slicing.values import Host, is_among
+from dilim.slicing.iterators import ITERATORS
+from dilim.slicing.values import Host, View, is_among, owner_of
 
 if TYPE_CHECKING:
     from dilim.slicing.hosting import Hosting
@@ -162,6 +163,20 @@ def operands(slicer: Hosting, statement: program.Statement) -> list[Any]:
         except OnHost:
             continue
     return found
+
+
+def containers_in(value: Any, depth: int = 0) -> list[Any]:
+    """The containers and iterators that a value is, holds, or is a method of."""
+    owner = owner_of(value)
+    if owner is not None and owner.__class__ in (list, dict, set):
+        return [owner]
+    if value.__class__ is View:
+        return [value.owner]
+    if value.__class__ is tuple and depth < 4:
+        return [each for x in value for each in containers_in(x, depth + 1)]
+    if value.__class__ in (list, dict, set) or value.__class__ in ITERATORS:
+        return [value]
+    return []
 
 
 def calls_super(statement: program.Statement) -> bool:
