@@ -9,7 +9,16 @@ from typing import Any
 
 from dilim import dtypes
 from dilim.ir.types import Type
-from dilim.slicing import blindness, heap, numbers, program, scopes, surprises, what_hosts_do
+from dilim.slicing import (
+    blindness,
+    harmless,
+    heap,
+    numbers,
+    program,
+    scopes,
+    surprises,
+    what_hosts_do,
+)
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.host import (
     BIND,
@@ -74,6 +83,7 @@ class Hosting(Showing):
                     self.handed[scope.number, name] = value
         self.objects.lenient = False
         look = blindness.look(self, statement)
+        is_harmless = look.is_blind or harmless.is_harmless(self, statement)
         pending.is_blind &= look.is_blind
         pending.is_pure &= look.is_pure
         pending.statements.append(statement)
@@ -89,15 +99,14 @@ class Hosting(Showing):
                 scope.env.pop(name, None)
             else:
                 kind = what_hosts_do.kind_on_host(self, statement, name)
-                scope.env[name] = Host(
-                    kind, not isinstance(statement, program.Unit), look.gives_plain, look.gives_list
-                )
+                is_sure = not isinstance(statement, program.Unit)
+                scope.env[name] = Host(kind, is_sure, look.gives_plain)
                 self.keeping.bind(scope.number, name, kind)
                 pending.bound.add(name)
                 if what_hosts_do.is_to_learn(self, statement, name):
                     pending.unknown.append((statement, name))
                     self.unknown += 1
-        if not look.is_blind and not what_hosts_do.is_harmless(self, statement):
+        if not is_harmless:
             pending.opaque = True
             self.flush()
         if isinstance(statement, program.Step) and isinstance(statement.node, ast.Raise):
