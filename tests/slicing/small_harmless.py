@@ -181,4 +181,18 @@ def f(x):
     ),
 }
 
-PROGRAMS = {**ALIASES, **SEEN}
+PLACES = {
+    "an item that one path sets": _small(
+        """
+BOX = [0.5, [1.0]]
+
+def f(x):
+    if x.sum() > 5:
+        return int
+    BOX[0] = math
+    BOX[1] = x * 2
+"""
+    ),
+}
+
+PROGRAMS = {**ALIASES, **SEEN, **PLACES}

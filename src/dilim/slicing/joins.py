@@ -350,7 +350,7 @@ class Join:
             if value is UNBOUND:
                 value = self.slicer.original(key)
             found.append(value)
-        made = self.value(found[0], found[1], key[1])
+        made = self.value(found[0], found[1], str(key[1]).lstrip("%"))
 
         def checked(results: Sequence[Tensor]) -> Any:
             value = made(results)
