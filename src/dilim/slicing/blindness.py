@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from dilim.slicing import heap, program
+from dilim.slicing import heap, program, what_hosts_do
 from dilim.slicing.attributes import GENERATORS
 from dilim.slicing.errors import OnHost
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import is_constant
-from dilim.slicing.values import Host, is_among, owner_of
+from dilim.slicing.values import APPEND, Host, is_among, owner_of
 
 if TYPE_CHECKING:
     from dilim.slicing.hosting import Hosting
@@ -36,13 +36,11 @@ class Look(NamedTuple):
         is_blind: whether it looks at plain values only.
         is_pure: whether it does nothing else than give a value, and so may as well be done later.
         gives_plain: whether what it gives is plain.
-        gives_list: whether it gives a list, or the method of one that appends.
     """
 
     is_blind: bool = False
     is_pure: bool = False
     gives_plain: bool = False
-    gives_list: bool = False
 
 
 def look(slicer: Hosting, statement: program.Statement) -> Look:
@@ -53,14 +51,9 @@ def look(slicer: Hosting, statement: program.Statement) -> Look:
     match node:
         case ast.Assign(targets=[ast.Name()], value=ast.Call() as call):
             return _look_at_call(slicer, call)
-        case ast.Assign(targets=[ast.Name()], value=ast.List()):
-            return Look(gives_list=True)
-        case ast.Assign(
-            targets=[ast.Name()], value=ast.Attribute(value=ast.Name(id=owner)) as value
-        ):
-            known = slicer.env.get(owner)
-            if known.__class__ is Host and known.is_list and value.attr == "append":
-                return Look(True, True, gives_list=True)
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Attribute() as value):
+            if what_hosts_do.kind_on_host(slicer, statement, name) == APPEND:
+                return Look(True, True)
             is_blind = _is_plain(slicer, value.value)
             return Look(is_blind, gives_plain=is_blind)
         case ast.Assign(targets=[ast.Name()], value=value) if isinstance(value, _OPERATIONS):
@@ -78,7 +71,7 @@ def _look_at_call(slicer: Hosting, call: ast.Call) -> Look:
         function = slicer.atom(call.func)
     except OnHost:
         return Look()
-    if function.__class__ is Host and function.is_list:
+    if function.__class__ is Host and function.kind == APPEND:
         return Look(is_blind=True)
     rest = [*call.args, *(keyword.value for keyword in call.keywords)]
     if any(not _is_plain(slicer, x) for x in rest):

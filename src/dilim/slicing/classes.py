@@ -36,16 +36,17 @@ def is_subclass(kind: Any, classes: Any) -> bool:
     Raises:
         OnHost: a class may decide itself what is of its kind.
     """
-    if not isinstance(kind, type) or not _are_plain(classes):
+    if not isinstance(kind, type) or not are_plain(classes):
         raise OnHost("a class that may decide itself what is of its kind")
     return issubclass(kind, classes)
 
 
-def _are_plain(classes: Any) -> bool:
+def are_plain(classes: Any) -> bool:
+    """Whether classes, as ``isinstance`` takes them, leave it to Python what is of their kind."""
     if type(classes) is tuple:
-        return all(map(_are_plain, classes))
+        return all(map(are_plain, classes))
     if type(classes) is types.UnionType:
-        return all(map(_are_plain, classes.__args__))
+        return all(map(are_plain, classes.__args__))
     return type(classes) in _PLAIN_METACLASSES
 
 

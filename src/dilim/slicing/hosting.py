@@ -12,6 +12,7 @@ from dilim.ir.types import Type
 from dilim.slicing import (
     blindness,
     contexts,
+    harmless,
     heap,
     numbers,
     program,
@@ -106,6 +107,7 @@ class Hosting(Showing):
         """Add a statement to the pending fragment, and note what it binds."""
         scope = pending.scope
         look = blindness.look(self, statement)
+        is_harmless = look.is_blind or harmless.is_harmless(self, statement)
         pending.is_blind &= look.is_blind
         pending.is_pure &= look.is_pure
         pending.statements.append(statement)
@@ -118,9 +120,8 @@ class Hosting(Showing):
                 scope.env.pop(name, None)
             else:
                 kind = what_hosts_do.kind_on_host(self, statement, name)
-                scope.env[name] = Host(
-                    kind, isinstance(statement, program.Step), look.gives_plain, look.gives_list
-                )
+                is_sure = isinstance(statement, program.Step)
+                scope.env[name] = Host(kind, is_sure, look.gives_plain)
                 self.keeping.bind(scope.number, name, kind)
                 pending.bound.add(name)
                 if what_hosts_do.is_to_learn(self, statement, name):
@@ -129,7 +130,7 @@ class Hosting(Showing):
         if is_over:
             self.flush()
             surprises.forget_memory(self)
-        elif not look.is_blind and not what_hosts_do.is_harmless(self, statement):
+        elif not is_harmless:
             pending.opaque = True
             self.flush()
         if isinstance(statement, program.Step) and isinstance(statement.node, ast.Raise):

@@ -14,7 +14,7 @@ from dilim.slicing.interpreter import RESULT, Scope
 from dilim.slicing.numbers import Number
 from dilim.slicing.retreats import Retreat
 from dilim.slicing.source import function_of
-from dilim.slicing.values import UNBOUND, Host
+from dilim.slicing.values import NEW_LIST, UNBOUND, Host
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def inline(
     for name, value in list(env.items()):
         if value.__class__ is Given:
             slicer.move(slicer.scope, value.name, scope, name)
-            env[name] = Host(value.kind)
+            env[name] = Host(_known_elsewhere(value.kind))
         elif value.__class__ in (tuple, dict) and _has_given(value):
             raise OnHost("a host value among starred parameters")
     slicer.scopes.append(scope)
@@ -112,11 +112,17 @@ def inline(
         retreat.go_back()
         raise OnHost(refused)
     if result.__class__ is Host:
+        result = Host(_known_elsewhere(result.kind), result.is_sure, result.is_plain)
         node: Any = step.node
         target = getattr(node.targets[0], "id", "")
         slicer.move(scope, RESULT, slicer.scope, target)
     slicer.keeping.end_all(scope.number)
     return result
+
+
+def _known_elsewhere(kind: Any) -> Any:
+    """The kind of a value of the host that another function has had, too."""
+    return "list" if kind == NEW_LIST else kind
 
 
 def _has_given(value: Any) -> bool:

@@ -153,7 +153,7 @@ class Join:
             return self.alone(0, a)
         if a.__class__ is Host and b.__class__ is Host:
             kind = a.kind if a.kind == b.kind else None
-            return lambda _: Host(kind, a.is_sure and b.is_sure)
+            return lambda _: Host(kind, a.is_sure and b.is_sure, a.is_plain and b.is_plain)
         if isinstance(a, Tensor) and isinstance(b, Tensor) and bundles.go_together(a, b):
             return self._object(a, b)
         if numbers.is_number(a) and numbers.is_number(b):
@@ -350,7 +350,7 @@ class Join:
             if value is UNBOUND:
                 value = self.slicer.original(key)
             found.append(value)
-        made = self.value(found[0], found[1], key[1])
+        made = self.value(found[0], found[1], str(key[1]).lstrip("%"))
 
         def checked(results: Sequence[Tensor]) -> Any:
             value = made(results)

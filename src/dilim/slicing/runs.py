@@ -14,6 +14,7 @@ from dilim.runtime.devices import CPU
 from dilim.slicing.host_tensors import memory_of, part_of, view_of, with_gradient
 from dilim.slicing.leaving import Leaving
 from dilim.slicing.numbers import SMALL
+from dilim.slicing.operators import PLAIN, is_constant
 from dilim.slicing.swallowing import may_swallow
 from dilim.slicing.values import UNBOUND, Array, Context
 from dilim.tensors.dispatch import record
@@ -33,8 +34,14 @@ def kind_of(value: Any) -> Any:
         return type_of(value)
     if kind is np.ndarray and value.dtype in _DTYPES:
         return Array(Type(value.shape, dtypes.from_numpy(value.dtype)))
+    if kind is tuple:
+        return "plain tuple" if is_constant(value) else "tuple"
     if kind in (list, dict, str):
         return kind.__name__
+    if issubclass(kind, np.generic | np.ndarray) and kind.__module__ == "numpy":
+        return None if value.dtype.hasobject else "plain"
+    if kind in PLAIN and is_constant(value):
+        return "plain"
     return Context(may_swallow(value)) if hasattr(kind, "__exit__") else None
 
 

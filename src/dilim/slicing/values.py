@@ -21,26 +21,23 @@ class Host:
 
     Attributes:
         kind: its type as far as an eager run has shown it: int, float, bool, the `Type` of a
-            tensor, an `Array`, a `Context`; None where it is not known.
+            tensor, an `Array`, a `Context`, or a word (see below); None where it is not known.
         is_sure: whether the name has it for sure, not only if the host has come to bind it.
         is_plain: whether it is a number, a text or an array for sure, so that no code of the
             user's runs when it is looked at.
-        is_list: whether it is a list for sure, or the method of one that appends.
     """
 
-    __slots__ = ("is_list", "is_plain", "is_sure", "kind")
+    __slots__ = ("is_plain", "is_sure", "kind")
 
     def __init__(
         self,
         kind: Any = None,
         is_sure: bool = True,
         is_plain: bool = False,
-        is_list: bool = False,
     ) -> None:
         self.kind = kind
         self.is_sure = is_sure
         self.is_plain = is_plain
-        self.is_list = is_list
 
     def __repr__(self) -> str:
         return f"<host value of type {self.kind}>"
@@ -58,6 +55,16 @@ class Context:
     """The kind of a context; ``swallows`` is whether it may swallow errors."""
 
     swallows: bool
+
+
+NEW_LIST: Final = "new list"
+"""The kind of a list that the host has made for a local name."""
+APPEND: Final = "append"
+"""The kind of the method that appends to such a list."""
+METHOD: Final = "method"
+"""The kind of a method of a list, dict or text that changes nothing."""
+PLAIN_KINDS: Final = frozenset({int, float, bool, "str", "plain", "plain tuple"})
+"""Kinds of values, beside tensors and arrays, that hold no objects of the user's."""
 
 
 def is_received(kind: Any) -> bool:

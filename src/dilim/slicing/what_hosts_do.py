@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing import heap, program, scopes
 from dilim.slicing.errors import OnHost
+from dilim.slicing.escapes import escapes_of
+from dilim.slicing.harmless import LOOKING, METHODS, WALKING
 from dilim.slicing.iterators import ITERATORS
-from dilim.slicing.values import Host, View, is_among, owner_of
+from dilim.slicing.values import APPEND, METHOD, NEW_LIST, Host, View, is_among, owner_of
 
 if TYPE_CHECKING:
     from dilim.slicing.hosting import Hosting
 
 
 _DEFINITIONS: Final = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
-_CLASSES: Final = {ast.List: "list", ast.Dict: "dict", ast.JoinedStr: "str"}
+_CLASSES: Final = {ast.List: NEW_LIST, ast.Dict: "dict", ast.JoinedStr: "str"}
+_KNOWN: Final = LOOKING | WALKING | {isinstance}
+"""Builtins that say nothing of their own to the host."""
 
 
 def kind_on_host(slicer: Hosting, statement: program.Statement, name: str) -> Any:
@@ -28,17 +32,27 @@ def kind_on_host(slicer: Hosting, statement: program.Statement, name: str) -> An
     if isinstance(statement, program.Step):
         node: Any = statement.node
         match node:
-            case ast.Assign(value=ast.Name(id=source)):
+            case ast.Assign(targets=[ast.Name()], value=ast.Name(id=source)):
                 value = slicer.env.get(source)
-                return value.kind if value.__class__ is Host else None
+                kind = value.kind if value.__class__ is Host else None
+                is_moved = source[0] == "%" and escapes_of(slicer.scope.code).once(source)
+                return "list" if kind == NEW_LIST and not is_moved else kind
             case ast.Assign(targets=[ast.Name()], value=value) if type(value) in _CLASSES:
                 return _CLASSES[type(value)]
             case ast.Assign(value=ast.Attribute(value=ast.Name(id=owner), attr=method)):
-                value = slicer.env.get(owner)
-                kind = value.kind if value.__class__ is Host else None
-                if kind in ("list", "dict", "str") and method in _HARMLESS_METHODS:
-                    return "harmless"
+                return _kind_of_method(slicer, statement, owner, method)
     return None
+
+
+def _kind_of_method(slicer: Hosting, statement: program.Step, owner: str, method: str) -> Any:
+    value = slicer.env.get(owner)
+    kind = value.kind if value.__class__ is Host else None
+    if kind == NEW_LIST and method == "append":
+        is_known = escapes_of(slicer.scope.code).before(owner, statement)
+        return None if is_known else APPEND
+    is_changed = method in ("append", "extend")
+    known = ("list", NEW_LIST, "dict", "str")
+    return METHOD if kind in known and method in METHODS and not is_changed else None
 
 
 def is_to_learn(slicer: Hosting, statement: program.Statement, name: str) -> bool:
@@ -61,44 +75,6 @@ def is_to_learn(slicer: Hosting, statement: program.Statement, name: str) -> boo
     return False
 
 
-HARMLESS: Final = frozenset(
-    {print, len, str, repr, float, int, bool, format, isinstance, round, abs, min, max, sum, sorted,
-     range, enumerate, zip}
-)  # fmt: skip
-"""Builtins that change nothing that a program knows of."""
-_HARMLESS_METHODS: Final = frozenset(
-    {"append", "extend", "format", "join", "items", "keys", "values"}
-)
-_HARMLESS_EXPRESSIONS: Final = (
-    ast.Name, ast.Constant, ast.JoinedStr, ast.Tuple, ast.List, ast.Dict, ast.BinOp, ast.Compare,
-    ast.UnaryOp, ast.Lambda, ast.Attribute, ast.Subscript,
-)  # fmt: skip
-
-
-def is_harmless(slicer: Hosting, statement: program.Statement) -> bool:
-    """Whether a statement on the host cannot change what the program knows of."""
-    if not isinstance(statement, program.Step):
-        return False
-    node: Any = statement.node
-    match node:
-        case ast.Raise():
-            return True
-        case ast.Assign(targets=[ast.Name(id=name)]) if heap.is_outer(slicer, name):
-            return heap.set_by(slicer, statement) is not None
-        case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]):
-            return heap.set_by(slicer, statement) is not None
-        case ast.Assign(targets=[ast.Name()], value=ast.Call() as call):
-            return _is_harmless_call(slicer, call)
-        case ast.Assign(targets=[ast.Name() | ast.Tuple() | ast.List()]):
-            return isinstance(node.value, _HARMLESS_EXPRESSIONS)
-        case ast.AugAssign(target=ast.Name(id=name)):
-            value = slicer.env.get(name)  # what is no number may be changed, not replaced
-            return value.__class__ is Host and value.kind in (int, float, bool, "str")
-        case ast.Delete(targets=[ast.Name()]):
-            return True
-    return False
-
-
 def asks_host(slicer: Hosting, statement: program.Statement) -> bool:
     """Whether a statement calls something which only the host can do, such as ``print``."""
     if isinstance(statement, program.Unit):
@@ -110,24 +86,25 @@ def asks_host(slicer: Hosting, statement: program.Statement) -> bool:
         function = slicer.atom(call.func)
     except OnHost:
         return True
-    return function is print or not _is_harmless_call(slicer, call)
+    return function is print or not _is_of_python(slicer, call)
 
 
-def _is_harmless_call(slicer: Hosting, call: ast.Call) -> bool:
+def _is_of_python(slicer: Hosting, call: ast.Call) -> bool:
+    """Whether a call is one of a builtin that does nothing but look at what it is given."""
     try:
         function = slicer.atom(call.func)
     except OnHost:
         return False
     if function.__class__ is Host:
-        return bool(function.kind == "harmless")
+        return function.kind in (METHOD, APPEND)
     if isinstance(function, types.BuiltinMethodType) and isinstance(
         function.__self__, list | dict | str
     ):
-        return function.__name__ in _HARMLESS_METHODS
-    return is_among(function, HARMLESS)
+        return function.__name__ in METHODS
+    return is_among(function, _KNOWN)
 
 
-_LOOKING: Final = HARMLESS - {sum, max, min, sorted}
+_LOOKING: Final = _KNOWN - {sum, max, min, sorted}
 
 
 def may_change(slicer: Hosting, statement: program.Statement) -> bool:
