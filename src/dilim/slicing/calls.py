@@ -214,7 +214,7 @@ def _pure(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, An
     if is_among(function, _OF_CLASSES):
         return _of_classes(function, args, keywords)
     is_shallow = is_among(function, _SHALLOW)
-    args = [_entered(slicer, x, is_shallow) for x in args]
+    args = [_entered(slicer, x, is_shallow, function) for x in args]
     keywords = {key: _entered(slicer, x, is_shallow) for key, x in keywords.items()}
     given = (*args, *keywords.values())
     if not all(_is_plain(x, is_shallow) for x in given):
@@ -243,19 +243,22 @@ def _of_classes(function: Any, args: list[Any], keywords: dict[str, Any]) -> Any
     raise OnHost(f"{function.__name__} asks an object of the user's")
 
 
-def _entered(slicer: Slicer, x: Any, is_shallow: bool) -> Any:
+def _entered(slicer: Slicer, x: Any, is_shallow: bool, function: Any = None) -> Any:
     """What a builtin is given: containers as the region sees them, and all else as it stays.
 
     Args:
         slicer: who interprets.
         x: what it is given.
         is_shallow: whether it does not look at the items.
+        function: the builtin.
     """
     if x.__class__ in ITERATORS:
         left = iterators.taken(slicer, x)
         return left if is_shallow else tuple(left)
     if x.__class__ in (list, dict, View):
-        return contents.opened(slicer, x)
+        found = contents.opened(slicer, x)
+        is_iterated = is_among(function, (enumerate, zip, reversed))
+        return iterators.copied(slicer, found, x) if is_iterated and found is not x else found
     return contents.argument(slicer, x) if attributes.is_dilims(type(x)) else x
 
 

@@ -42,7 +42,7 @@ def opened(slicer: Slicer, value: Any) -> Any:
     """
     kind = type(value)
     if kind is View:
-        return value.now()
+        return tuple(getattr(opened(slicer, value.owner), value.method)())
     if kind is tuple or id(value) in slicer.fresh:
         return value
     if kind is not list and kind is not dict:

@@ -205,6 +205,7 @@ class Hosting(Showing):
     def receive_truth(self, name: str) -> Number:
         """The truth of a value of the host."""
         self.flush()
+        self.show()
         action = self.action(RECEIVE)
         action.at = self._place_of(self.scope.at)
         action.names[name] = ""
@@ -288,6 +289,7 @@ class Hosting(Showing):
     def begin_iteration(self, statement: program.For, items: Any) -> None:
         """Make the iterator of a loop over an iterable of the host."""
         self.flush()
+        self.show()
         action = self.action(ITERATE)
         action.at = self._place_of(statement)
         frame = f"F[{self.scope.number}]"
@@ -302,9 +304,17 @@ class Hosting(Showing):
         self.keeping.bind(self.scope.number, statement.iterator, None)
         control.send_in(self.trace, action.channel, action.sent)
 
-    def next_item(self, statement: program.For) -> Number:
-        """Bind the target to the next item on the host, if there is one; whether there is."""
+    def next_item(self, statement: program.For, is_plain: bool) -> Number:
+        """Bind the target to the next item on the host, if there is one; whether there is.
+
+        Args:
+            statement: the loop.
+            is_plain: whether the items are those of a list or the like, so that no code of the
+                user's runs which gives them.
+        """
         self.flush()
+        if not is_plain or any(x.__class__ in (list, dict) for x in self.owners.values()):
+            self.show()
         action = self.action(TURN)
         action.at = self._place_of(statement)
         frame = f"F[{self.scope.number}]"
