@@ -328,6 +328,97 @@ def f(x, n):
 """,
         *STEPS,
     ),
+    "what dicts from outside give in a loop": _small(
+        """
+d = {"a": dilim.ones(2), "b": dilim.zeros(2)}
+
+def f(x, n):
+    for k in range(n):
+        d["a"] = d.get("a") + x
+        y = d.get("zz", k)
+    return d.get("c", x), d.get("a", 0), d.get("zz")
+""",
+        *STEPS,
+    ),
+    "a dict that is asked before it gets an item": _small(
+        """
+d = {"a": dilim.ones(2), "b": dilim.zeros(2)}
+
+def f(x, n):
+    a = d.get("c")
+    d["c"] = x
+    return a is None, d.get("c", 0), len(d)
+""",
+        *STEPS,
+    ),
+    "views of a dict that gets an item": _small(
+        """
+d = {"a": dilim.ones(2), "b": dilim.zeros(2)}
+
+def f(x, n):
+    v = d.values()
+    i = d.items()
+    d["a"] = d["a"] + 1
+    print(v, i)
+    d["c"] = 1
+    return v, len(v), [k for k, _ in i]
+""",
+        *STEPS,
+    ),
+    "views of a dict that the host changes": _small(
+        """
+d = {"a": dilim.ones(2), "b": dilim.zeros(2)}
+
+def f(x, n):
+    d.update(c=x)
+    y = x
+    for k, v in d.items():
+        y = y + v
+    d.pop("c")
+    return y
+""",
+        *STEPS,
+    ),
+    "parameters in a dict": _small(
+        """
+params = {"w": dilim.ones(2, requires_grad=True), "b": dilim.zeros(2, requires_grad=True)}
+
+def f(x, n):
+    losses = []
+    for _ in range(n):
+        loss = ((params["w"] * x + params["b"]) ** 2).sum()
+        for p in params.values():
+            p.grad = None
+        loss.backward()
+        with dilim.no_grad():
+            for name, p in params.items():
+                p -= 0.1 * p.grad
+        losses.append(loss.item())
+    return losses
+""",
+        *STEPS,
+    ),
+    "a dict that changes between calls": _small(
+        """
+d = {"a": 1.0, "b": dilim.zeros(2)}
+
+def f(x):
+    return [v * x for v in d.values()], d.get("c", 5), list(d.keys())
+""",
+        *(
+            Call("[dilim.ones(2)]", before=before)
+            for before in (
+                "",
+                "d['a'] = 2.0",
+                "d['c'] = 3.0",
+                "del d['a']",
+                "d['a'] = 4",
+                "d = {1: dilim.ones(2)}",
+                "d = {True: dilim.ones(2)}",
+                "d = {1.0: 2}",
+            )
+        ),
+    ),
 }
 
 PROGRAMS = {**DATA, **INDEXES, **TENSORS, **SIZES, **ITERATION}

@@ -81,6 +81,9 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
         return lambda: _range(args)
     if _is_method_of_fresh(slicer, function):
         return _fresh_method(slicer, function, args, keywords)
+    method = _method_of_outer(slicer, function, args)
+    if method is not None and not keywords:
+        return method
     if is_among(function, _MAKERS):
         if any(x.__class__ not in (list, tuple, dict, range, View) for x in args) or _unknown(args):
             raise OnHost
@@ -290,6 +293,19 @@ def _flat(values: Any, depth: int = 0) -> list[Any]:
 def _is_method_of_fresh(slicer: Slicer, function: Any) -> bool:
     owner = owner_of(function)
     return id(owner) in slicer.fresh and isinstance(function, types.BuiltinMethodType)
+
+
+def _method_of_outer(slicer: Slicer, function: Any, args: list[Any]) -> Compute | None:
+    """How to call a method of a dict from outside that changes nothing; None for all others."""
+    owner = owner_of(function)
+    if type(owner) is not dict or not isinstance(function, types.BuiltinMethodType):
+        return None
+    name = function.__name__
+    if name in ("items", "keys", "values") and not args:
+        return lambda: View(owner, name)
+    if name == "get" and len(args) in (1, 2) and is_constant(args[0]):
+        return lambda: contents.item_or(slicer, owner, *args)
+    return None
 
 
 def _fresh_method(

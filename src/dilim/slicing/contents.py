@@ -96,6 +96,16 @@ def item(slicer: Slicer, container: Any, key: Any) -> Any:
         raise OnHost(refusal.reason) from None
 
 
+def item_or(slicer: Slicer, container: dict[Any, Any], key: Any, default: Any = None) -> Any:
+    """What an item of a dict from outside stands for; another value where there is none.
+
+    Raises:
+        OnHost: the host changes the dict, or only the host can look at the item.
+    """
+    slicer.look_into(container)
+    return item(slicer, container, key) if heap.has(slicer, container, key) else default
+
+
 def argument(
     slicer: Slicer, value: Any, *, is_data: bool = False, only_walks: bool = False, depth: int = 0
 ) -> Any:

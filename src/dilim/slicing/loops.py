@@ -36,7 +36,7 @@ MOST_INSTEAD: Final = 128
 MOST_FLAT: Final = 1000
 """Most turns that are laid out flat at all."""
 _ENDLESS: Final = 1 << 62
-_PLAIN: Final = frozenset({list, tuple, dict, set, frozenset, str, bytes, np.ndarray})
+_PLAIN: Final = frozenset({list, tuple, dict, View, set, frozenset, str, bytes, np.ndarray})
 """Types whose items are given by no code of the user's."""
 
 
