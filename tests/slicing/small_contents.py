@@ -9,6 +9,7 @@ def _small(source, *calls, **expectations):
     return Small(source, calls, None, None, **{"may_leave": True} | expectations)
 
 
+STEPS = tuple(f"[dilim.ones(2), {n}]" for n in (3, 4, 0, 12))
 ARRAYS = ("[np.array([1.0, 2.0])]", "[np.array([3.0, 4.0])]", "[np.array([5.0, 6.0, 7.0])]") * 2
 LISTS = ("[[1.0, 2.0]]", "[[3.0, 4.0]]", "[[5.0, 6.0, 7.0]]", "[[8, 9]]", "[[8, 9]]")
 A = "A = np.ones(2)\n\n"
@@ -175,4 +176,249 @@ SIZES = {
     for expression, arguments in _SIZES.items()
 }
 
-PROGRAMS = {**DATA, **INDEXES, **TENSORS, **SIZES}
+ITERATION = {
+    "a generator that looks at an attribute": _small(
+        """
+class M: pass
+m = M()
+m.count = 0
+
+def gen(n):
+    try:
+        for k in range(n):
+            yield k + m.count
+    finally:
+        pass
+
+def f(x, n):
+    for k in gen(n):
+        m.count += 1
+        x = x * 0.5 + k
+    return x
+""",
+        *STEPS,
+    ),
+    "a generator that looks at a tensor": _small(
+        """
+class M: pass
+m = M()
+m.w = dilim.zeros(2)
+
+def gen(n):
+    try:
+        for k in range(n):
+            yield float(m.w.sum())
+    finally:
+        pass
+
+def f(x, n):
+    for k in gen(n):
+        m.w = m.w + x
+        x = x * 0.5 + k
+    return x
+""",
+        *STEPS,
+    ),
+    "an item that is replaced before a loop takes it": _small(
+        """
+L = [1.0, 2.0, 3.0]
+
+def f(x, n):
+    s = 0.0
+    for v in L:
+        L[2] = L[2] + 1.0
+        s = s + v
+        x = x * v
+    return x, s
+""",
+        *STEPS,
+    ),
+    "an item that is replaced before an enumeration takes it": _small(
+        """
+L = [1.0, 2.0, 3.0]
+
+def f(x, n):
+    s = 0.0
+    for i, v in enumerate(L):
+        L[2] = L[2] + 1.0
+        s = s + v
+        x = x * v
+    return x, s
+""",
+        *STEPS,
+    ),
+    "items that are replaced in their turns": _small(
+        """
+L = [1.0, 2.0, 3.0]
+
+def f(x, n):
+    s = 0.0
+    for i, v in enumerate(L):
+        L[i] = v + 1.0
+        s = s + v
+        x = x * v
+    return x, s
+""",
+        *STEPS,
+    ),
+    "items that are replaced while several lists are taken": _small(
+        """
+L = [1.0, 2.0, 3.0]
+M = [dilim.ones(2), dilim.zeros(2), dilim.ones(2)]
+
+def f(x, n):
+    s = 0.0
+    for k in range(n):
+        for a, b, c in zip(L, M, reversed(M)):
+            M[1] = M[1] + c
+            s = s + a
+            x = x * 0.5 + b
+    return x, s
+""",
+        *STEPS,
+    ),
+    "views of a dict from outside": _small(
+        """
+d = {"a": dilim.ones(2), "b": dilim.zeros(2)}
+
+def f(x, n):
+    for k, v in d.items():
+        d[k] = v * 0.5 + x
+    for v in d.values():
+        x = x + v
+    for k in d.keys():
+        x = x + d[k]
+    return x, [v for v in d.values()], len(d.items()), list(d.items()), dict(d), "a" in d.keys()
+""",
+        *STEPS,
+    ),
+    "an item that is replaced before a view gives it": _small(
+        """
+d = {"a": dilim.ones(2), "b": dilim.zeros(2)}
+
+def f(x, n):
+    for k, v in d.items():
+        d["b"] = v * 0.5 + x
+        x = x + v
+    return x
+""",
+        *STEPS,
+    ),
+    "an enumeration that is older than an item": _small(
+        """
+L = [1.0, 2.0, 3.0]
+
+def f(x, n):
+    it = enumerate(L)
+    L[1] = L[1] + 1
+    for i, v in it:
+        L[0] = L[0] + v
+        x = x * v
+    return x
+""",
+        *STEPS,
+    ),
+    "what dicts from outside give": _small(
+        """
+d = {"a": dilim.ones(2), "b": dilim.zeros(2)}
+
+def f(x, n):
+    d["a"] = d.get("a") + x
+    return d.get("c", x), d.get("a", 0), d.get("zz")
+""",
+        *STEPS,
+    ),
+    "what dicts from outside give in a loop": _small(
+        """
+d = {"a": dilim.ones(2), "b": dilim.zeros(2)}
+
+def f(x, n):
+    for k in range(n):
+        d["a"] = d.get("a") + x
+        y = d.get("zz", k)
+    return d.get("c", x), d.get("a", 0), d.get("zz")
+""",
+        *STEPS,
+    ),
+    "a dict that is asked before it gets an item": _small(
+        """
+d = {"a": dilim.ones(2), "b": dilim.zeros(2)}
+
+def f(x, n):
+    a = d.get("c")
+    d["c"] = x
+    return a is None, d.get("c", 0), len(d)
+""",
+        *STEPS,
+    ),
+    "views of a dict that gets an item": _small(
+        """
+d = {"a": dilim.ones(2), "b": dilim.zeros(2)}
+
+def f(x, n):
+    v = d.values()
+    i = d.items()
+    d["a"] = d["a"] + 1
+    print(v, i)
+    d["c"] = 1
+    return v, len(v), [k for k, _ in i]
+""",
+        *STEPS,
+    ),
+    "views of a dict that the host changes": _small(
+        """
+d = {"a": dilim.ones(2), "b": dilim.zeros(2)}
+
+def f(x, n):
+    d.update(c=x)
+    y = x
+    for k, v in d.items():
+        y = y + v
+    d.pop("c")
+    return y
+""",
+        *STEPS,
+    ),
+    "parameters in a dict": _small(
+        """
+params = {"w": dilim.ones(2, requires_grad=True), "b": dilim.zeros(2, requires_grad=True)}
+
+def f(x, n):
+    losses = []
+    for _ in range(n):
+        loss = ((params["w"] * x + params["b"]) ** 2).sum()
+        for p in params.values():
+            p.grad = None
+        loss.backward()
+        with dilim.no_grad():
+            for name, p in params.items():
+                p -= 0.1 * p.grad
+        losses.append(loss.item())
+    return losses
+""",
+        *STEPS,
+    ),
+    "a dict that changes between calls": _small(
+        """
+d = {"a": 1.0, "b": dilim.zeros(2)}
+
+def f(x):
+    return [v * x for v in d.values()], d.get("c", 5), list(d.keys())
+""",
+        *(
+            Call("[dilim.ones(2)]", before=before)
+            for before in (
+                "",
+                "d['a'] = 2.0",
+                "d['c'] = 3.0",
+                "del d['a']",
+                "d['a'] = 4",
+                "d = {1: dilim.ones(2)}",
+                "d = {True: dilim.ones(2)}",
+                "d = {1.0: 2}",
+            )
+        ),
+    ),
+}
+
+PROGRAMS = {**DATA, **INDEXES, **TENSORS, **SIZES, **ITERATION}

@@ -290,6 +290,7 @@ def test_a_result_dies_when_it_is_dropped():
     assert seen() is None
 
 
+@pytest.mark.filterwarnings("ignore:f. 5 programs:dilim.errors.PerformanceWarning")
 def test_numbers_and_objects_among_the_arguments():
     class Box:
         scale = 2.0

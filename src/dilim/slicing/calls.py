@@ -81,6 +81,9 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
         return lambda: _range(args)
     if _is_method_of_fresh(slicer, function):
         return _fresh_method(slicer, function, args, keywords)
+    method = _method_of_outer(slicer, function, args)
+    if method is not None and not keywords:
+        return method
     if is_among(function, _MAKERS):
         if any(x.__class__ not in (list, tuple, dict, range, View) for x in args) or _unknown(args):
             raise OnHost
@@ -214,7 +217,7 @@ def _pure(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, An
     if is_among(function, _OF_CLASSES):
         return _of_classes(function, args, keywords)
     is_shallow = is_among(function, _SHALLOW)
-    args = [_entered(slicer, x, is_shallow) for x in args]
+    args = [_entered(slicer, x, is_shallow, function) for x in args]
     keywords = {key: _entered(slicer, x, is_shallow) for key, x in keywords.items()}
     given = (*args, *keywords.values())
     if not all(_is_plain(x, is_shallow) for x in given):
@@ -243,19 +246,22 @@ def _of_classes(function: Any, args: list[Any], keywords: dict[str, Any]) -> Any
     raise OnHost(f"{function.__name__} asks an object of the user's")
 
 
-def _entered(slicer: Slicer, x: Any, is_shallow: bool) -> Any:
+def _entered(slicer: Slicer, x: Any, is_shallow: bool, function: Any = None) -> Any:
     """What a builtin is given: containers as the region sees them, and all else as it stays.
 
     Args:
         slicer: who interprets.
         x: what it is given.
         is_shallow: whether it does not look at the items.
+        function: the builtin.
     """
     if x.__class__ in ITERATORS:
         left = iterators.taken(slicer, x)
         return left if is_shallow else tuple(left)
     if x.__class__ in (list, dict, View):
-        return contents.opened(slicer, x)
+        found = contents.opened(slicer, x)
+        is_iterated = is_among(function, (enumerate, zip, reversed))
+        return iterators.copied(slicer, found, x) if is_iterated and found is not x else found
     return contents.argument(slicer, x) if attributes.is_dilims(type(x)) else x
 
 
@@ -287,6 +293,19 @@ def _flat(values: Any, depth: int = 0) -> list[Any]:
 def _is_method_of_fresh(slicer: Slicer, function: Any) -> bool:
     owner = owner_of(function)
     return id(owner) in slicer.fresh and isinstance(function, types.BuiltinMethodType)
+
+
+def _method_of_outer(slicer: Slicer, function: Any, args: list[Any]) -> Compute | None:
+    """How to call a method of a dict from outside that changes nothing; None for all others."""
+    owner = owner_of(function)
+    if type(owner) is not dict or not isinstance(function, types.BuiltinMethodType):
+        return None
+    name = function.__name__
+    if name in ("items", "keys", "values") and not args:
+        return lambda: View(owner, name)
+    if name == "get" and len(args) in (1, 2) and is_constant(args[0]):
+        return lambda: contents.item_or(slicer, owner, *args)
+    return None
 
 
 def _fresh_method(

@@ -42,7 +42,7 @@ def opened(slicer: Slicer, value: Any) -> Any:
     """
     kind = type(value)
     if kind is View:
-        return value.now()
+        return tuple(getattr(opened(slicer, value.owner), value.method)())
     if kind is tuple or id(value) in slicer.fresh:
         return value
     if kind is not list and kind is not dict:
@@ -94,6 +94,16 @@ def item(slicer: Slicer, container: Any, key: Any) -> Any:
         return slicer.outside(value, heap.path(slicer, container, key))
     except Unsliceable as refusal:
         raise OnHost(refusal.reason) from None
+
+
+def item_or(slicer: Slicer, container: dict[Any, Any], key: Any, default: Any = None) -> Any:
+    """What an item of a dict from outside stands for; another value where there is none.
+
+    Raises:
+        OnHost: the host changes the dict, or only the host can look at the item.
+    """
+    slicer.look_into(container)
+    return item(slicer, container, key) if heap.has(slicer, container, key) else default
 
 
 def argument(

@@ -21,7 +21,7 @@ from dilim.slicing.attributes import in_classes
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.fingerprints import Fingerprint
 from dilim.slicing.gates import Demands, Gate, tuple_of
-from dilim.slicing.numbers import SMALL, Number, type_of_kind
+from dilim.slicing.numbers import BOUNDS, SMALL, Number, type_of_kind
 from dilim.slicing.operators import is_constant
 from dilim.slicing.values import UNBOUND
 from dilim.tensors.cells import Cell
@@ -181,20 +181,22 @@ class Entry:
         return value
 
     def _number(self, value: Any, path: str) -> Any:
-        kind = value.__class__
+        kind, bound = value.__class__, SMALL
         self.guard(f"{path}.__class__ is {kind.__name__}")
         if ("value", path) in self.decisions:
             self.guard(f"repr({path}) == {repr(value)!r}")  # tells 0.0 from -0.0, and knows NaN
             return value
         if kind is int:
-            if not -SMALL < value < SMALL:
-                raise Unsliceable(f"an int of more than 31 bits, {value}")
-            self.guard(f"{-SMALL} < {path} < {SMALL}")
+            bound = next((x for x in BOUNDS if -x < value < x), 0)
+            if not bound:
+                self.guard(f"not {-BOUNDS[-1]} < {path} < {BOUNDS[-1]}")
+                raise OnHost("an int of more than 60 bits")
+            self.guard(f"{-bound} < {path} < {bound}")
         self.inputs.append(path)
         root = self.trace.frames[0]
         tensor = self.trace.symbol(root.builder.input(Type((), type_of_kind(kind))))
         tensor._data.cell.frame = root  # known everywhere, wherever it was first asked for
-        return Number(tensor, kind, SMALL, ("value", path))
+        return Number(tensor, kind, bound, ("value", path))
 
     def _tensor(self, x: Tensor, path: str) -> Tensor:
         known = self._path_of.get(id(x))

@@ -18,6 +18,7 @@ def begin(slicer: Hosting, statement: program.For, items: Any) -> None:
     """Make the iterator of a loop over an iterable of the host."""
     contexts.refuse_swallowed(slicer)
     slicer.flush()
+    slicer.show()
     action = slicer.action(ITERATE)
     action.at = slicer.place_of(statement)
     scope = slicer.scope
@@ -34,9 +35,18 @@ def begin(slicer: Hosting, statement: program.For, items: Any) -> None:
     control.send_in(slicer.trace, action.channel, action.sent)
 
 
-def next_item(slicer: Hosting, statement: program.For) -> Number:
-    """Bind the target to the next item on the host, if there is one; whether there is."""
+def next_item(slicer: Hosting, statement: program.For, is_plain: bool) -> Number:
+    """Bind the target to the next item on the host, if there is one; whether there is.
+
+    Args:
+        slicer: who interprets.
+        statement: the loop.
+        is_plain: whether the items are those of a list or the like, so that no code of the user's
+            runs which gives them.
+    """
     slicer.flush()
+    if not is_plain or any(x.__class__ in (list, dict) for x in slicer.owners.values()):
+        slicer.show()
     action = slicer.action(TURN)
     action.at = slicer.place_of(statement)
     scope = slicer.scope

@@ -120,8 +120,7 @@ class Hosting(Showing):
                 scope.env.pop(name, None)
             else:
                 kind = what_hosts_do.kind_on_host(self, statement, name)
-                is_sure = isinstance(statement, program.Step)
-                scope.env[name] = Host(kind, is_sure, look.gives_plain)
+                scope.env[name] = Host(kind, isinstance(statement, program.Step), look.gives_plain)
                 self.keeping.bind(scope.number, name, kind)
                 pending.bound.add(name)
                 if what_hosts_do.is_to_learn(self, statement, name):
@@ -264,6 +263,7 @@ class Hosting(Showing):
         if known.__class__ is not Host or known.kind not in (int, float, bool, "str"):
             contexts.refuse_swallowed(self)
         self.flush()
+        self.show()
         action = self.action(RECEIVE)
         action.at = self.place_of(self.scope.at)
         action.names[name] = ""

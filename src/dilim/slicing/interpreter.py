@@ -111,6 +111,7 @@ class Interpreter:
         actions: what the host does, by channel.
         written: the places of the heap that the program changes.
         passing: conditions at entry that the program makes otherwise.
+        copies: what iterators go over instead of lists and the like from outside, and these.
         dead: whether the statement at hand cannot be reached.
     """
 
@@ -143,6 +144,7 @@ class Interpreter:
         self.relied: dict[int, Fingerprint] = {}
         self.touched: dict[int, Any] = {}
         self.taken: set[int] = set()
+        self.copies: list[tuple[list[Any], Any]] = []
         self.looked_into: dict[int, Any] = {}
         self.peeled: dict[program.Statement, int] = {}
         self.kept: list[Any] = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from dilim.slicing import contents
 from dilim.slicing.errors import OnHost, Restart
 
 if TYPE_CHECKING:
@@ -48,6 +49,29 @@ def made(slicer: Slicer, iterator: Any) -> Any:
     return iterator
 
 
+def copied(slicer: Slicer, items: Any, container: Any) -> list[Any]:
+    """A list for an iterator to go over instead of a list or the like from outside.
+
+    Args:
+        slicer: who interprets.
+        items: what is to be in it now.
+        container: what it stands for.
+    """
+    copy = list(items)
+    slicer.copies.append((copy, container))
+    return copy
+
+
+def renew(slicer: Slicer) -> None:
+    """Let iterators see what lists from outside hold by now.
+
+    Raises:
+        OnHost: only the host knows.
+    """
+    for copy, container in slicer.copies:
+        copy[:] = contents.opened(slicer, container)
+
+
 def taken(slicer: Slicer, iterator: Any) -> Any:
     """What an iterator gives that is used up here: another one that gives the same.
 
@@ -61,6 +85,7 @@ def taken(slicer: Slicer, iterator: Any) -> Any:
     if making.frame is not slicer.trace.top or id(iterator) in slicer.taken:
         raise Restart(("host", making.maker))
     slicer.taken.add(id(iterator))
+    renew(slicer)
     return again(iterator)
 
 

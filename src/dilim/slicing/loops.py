@@ -15,13 +15,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from dilim.slicing import contents, host_items, iterators, numbers, program, surprises, tapes
 from dilim.slicing.carried import GO, Peel
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.loop_bodies import written
 from dilim.slicing.numbers import Number
 from dilim.slicing.turns import Turns
-from dilim.slicing.values import UNBOUND, Host, Range, View
+from dilim.slicing.values import NEW_LIST, UNBOUND, Host, Range, View
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ MOST_INSTEAD: Final = 128
 MOST_FLAT: Final = 1000
 """Most turns that are laid out flat at all."""
 _ENDLESS: Final = 1 << 62
+_PLAIN: Final = frozenset({list, tuple, dict, View, set, frozenset, str, bytes, np.ndarray})
+"""Types whose items are given by no code of the user's."""
 
 
 def loop(slicer: Slicer, statement: program.While | program.For) -> None:
@@ -104,13 +108,19 @@ def _flat(slicer: Slicer, statement: program.For, items: Any, source: Any = None
         items: what it takes.
         source: what these were found in, where that is something else.
     """
-    owner = source.owner if source.__class__ is View else items
-    maker = slicer.made_by.get(id(owner))
+    owner = source.owner if source.__class__ is View else source
+    maker = slicer.made_by.get(id(items if owner is None else owner))
+    is_repeatable = True
     making = slicer.makings.get(id(items))
     if making is not None:
         items = iterators.taken(slicer, items)
-        source = iterators.again(items)
-        maker = making.maker if iterators.is_repeatable(items) else None
+        source, maker = iterators.again(items), making.maker
+        is_repeatable = iterators.is_repeatable(items)
+    decision: Any = ("host", maker)
+    if owner.__class__ in (list, dict) and id(owner) not in slicer.fresh:
+        decision = ("touched", slicer.entry.path(owner))
+    elif maker is None:
+        is_repeatable = False
     known = list(itertools.islice(items, MOST_FLAT + 1))
     if len(known) > MOST_FLAT:
         raise Unsliceable(f"a loop of more than {MOST_FLAT} known items", statement.line)
@@ -118,19 +128,23 @@ def _flat(slicer: Slicer, statement: program.For, items: Any, source: Any = None
 
     def check(position: int) -> None:
         """See whether the loop goes on as it would have at its beginning."""
-        if maker is not None and not _goes_on(source, known, position):
-            raise Restart(("host", maker))
+        if is_repeatable and not _goes_on(slicer, source, known, position):
+            raise Restart(decision)
 
     _turn(slicer, statement, known, 0, check)
 
 
-def _goes_on(source: Any, known: list[Any], position: int) -> bool:
+def _goes_on(slicer: Slicer, source: Any, known: list[Any], position: int) -> bool:
     """Whether the items that a loop has yet to take are still those that it would take."""
-    again: Any = iterators.again(source)
-    if source.__class__ in (dict, View):
-        again = source.now() if source.__class__ is View else source
-        if len(again) != len(known):
-            return False
+    try:
+        iterators.renew(slicer)
+        again: Any = iterators.again(source)
+        if source.__class__ in (list, dict, View):
+            again = contents.opened(slicer, source)
+    except OnHost:
+        return False
+    if source.__class__ in (dict, View) and len(again) != len(known):
+        return False
     left = list(itertools.islice(again, position, None))
     return len(left) == len(known) - position and all(map(_same, left, known[position:]))
 
@@ -318,8 +332,10 @@ def _hosted(slicer: Slicer, statement: program.For, items: Any) -> None:
     host_items.begin(slicer, statement, items)
     kind = slicer.profile.get((statement, statement.target))
 
+    is_plain = items.kind == NEW_LIST if items.__class__ is Host else items.__class__ in _PLAIN
+
     def test() -> None:
-        slicer.env[GO] = host_items.next_item(slicer, statement)
+        slicer.env[GO] = host_items.next_item(slicer, statement, is_plain)
 
     def begin(index: Tensor) -> None:
         slicer.env[statement.target] = Host(kind)

@@ -20,7 +20,9 @@ from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
 
 SMALL: Final = 1 << 31
-"""Entry values of ints are smaller than this, or the program is not used."""
+"""Ints that the host hands over are smaller than this, or the rest of the run is the host's."""
+BOUNDS: Final = (SMALL, 1 << 53, 1 << 60)
+"""Entry values of ints are smaller than one of these, or they are the host's."""
 LARGE: Final = 1 << 61
 """Carried ints stay below this: no loop makes 2 ** 53 turns, and a turn adds at most `DRIFT`."""
 DRIFT: Final = 256

@@ -266,7 +266,7 @@ def _compare(slicer: Slicer, node: ast.Compare) -> Callable[[], Any]:
             raise OnHost
         return lambda: _which(slicer.one_of.is_same(a, b), function)
     if isinstance(node.ops[0], ast.In | ast.NotIn):
-        b = b.now() if b.__class__ is View else b
+        b = contents.opened(slicer, b) if b.__class__ is View else b
         if not is_constant(a) or not is_constant(b):
             raise OnHost("a search on the host")
         return lambda: function(a, b)

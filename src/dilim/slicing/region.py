@@ -221,8 +221,11 @@ class Region:
         entry = slicer.entry
         entry.guard(f"{path}.__class__ is range")
         entry.guard(f"{path}.step == {value.step}")
-        start = entry.enter(value.start, f"{path}.start")
-        return Range(start, entry.enter(value.stop, f"{path}.stop"), value.step)
+        try:
+            start = entry.enter(value.start, f"{path}.start")
+            return Range(start, entry.enter(value.stop, f"{path}.stop"), value.step)
+        except OnHost as refusal:
+            raise Unsliceable(refusal.reason) from None
 
     def _end(self, slicer: Slicer) -> None:
         if self.after is None:

@@ -28,7 +28,9 @@ _DTYPES: Final = frozenset(x.numpy for x in dtypes.ALL)
 def kind_of(value: Any) -> Any:
     """The type of a value of the host, as far as a graph can take it; None for others."""
     kind = type(value)
-    if kind is int or kind is float or kind is bool:
+    if kind is int:
+        return kind if -SMALL < value < SMALL else None
+    if kind is float or kind is bool:
         return kind
     if kind is Tensor and value.device is CPU and not value.requires_grad:
         return type_of(value)

@@ -54,6 +54,14 @@ class Showing(Interpreter):
             self.seen[number, "grad"] = leaf.grad
         return self.count_writes() + self.objects.refresh(action) + lines + self.tapes.releases()
 
+    def show(self) -> None:
+        """Let the host see all as it is now: code of its objects may look."""
+        action = Action(f"{WRITE}{len(self.actions)}", self.callers())
+        action.lines += self.write_back(action)
+        if action.lines:
+            self.actions.append(action)
+            self._send(action)
+
     def count_writes(self) -> list[str]:
         """Code that counts writes into memory that the host can see."""
         paths = sorted(self.entry.memory(cell) for cell in self.trace.uncounted)

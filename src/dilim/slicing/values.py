@@ -128,7 +128,7 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """The keys, values or items of a dict that the region makes: those that it has when asked.
+    """The keys, values or items of a dict: those that it has when asked.
 
     Attributes:
         owner: the dict.
@@ -137,10 +137,6 @@ class View:
 
     owner: dict[Any, Any]
     method: str
-
-    def now(self) -> tuple[Any, ...]:
-        """What is there now."""
-        return tuple(getattr(self.owner, self.method)())
 
 
 @dataclass(frozen=True, slots=True)
