@@ -105,7 +105,10 @@ def learning(x):
 def test_after_a_run_that_showed_types_the_next_one_is_announced():
     compiled = dilim.compile(learning, backend="reference", compile_after=0)
     compiled(dilim.tensor(X))
-    remark = "The next call slices it anew, with the types of host values seen by then."
+    remark = (
+        "A first look: what host code binds was not known yet, so lines that use it are the host's "
+        "here. The next call slices the function anew, knowing more."
+    )
     assert text_of(compiled)[1] == remark
     compiled(dilim.tensor(X))
     assert "return x * receive()" in compiled.slices().graph

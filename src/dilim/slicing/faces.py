@@ -59,7 +59,10 @@ def _subject(sliced: Sliced, arguments: Sequence[Any], keywords: Mapping[str, An
         if _needed(sliced):
             if sliced._shown is None:
                 return _Subject([], [_not_yet(sliced)])
-            remark = "The next call slices it anew, with the types of host values seen by then."
+            remark = (
+                "A first look: what host code binds was not known yet, so lines that use it are "
+                "the host's here. The next call slices the function anew, knowing more."
+            )
             return _Subject([sliced._shown], [remark])
     return _analysed(sliced, arguments, keywords)
 
