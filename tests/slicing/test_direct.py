@@ -446,6 +446,8 @@ def test_threads_that_train_together_do_not_mix_gradients():
         return grad.sum()
 
     inputs = [dilim.full((64, 64), float(k)) for k in range(1, 5)]
+    for _ in range(3):
+        f(inputs[0])  # as plain Python, one thread would take another's gradient away
     wrong = []
 
     def work(x, expected):
