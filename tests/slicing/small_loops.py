@@ -212,6 +212,47 @@ def f(x, n):
 """,
         turns(2, 5, 9),
     ),
+    "items of a list and a dict set in a loop that is left": Small(
+        """
+PARTS = [dilim.ones(3), dilim.ones(3)]
+NAMED = {"%a": 1.0, "%return": dilim.ones(3)}
+
+def f(x, n):
+    k = 0
+    while True:
+        k += 1
+        if k > 30 or x.mean() <= 0.5 * n:
+            break
+        PARTS[1] = x * 2
+        NAMED["%return"] = x + k
+        x = x * 0.5
+    return x, k, PARTS[1], NAMED
+""",
+        tuple(f"[dilim.tensor([3.0, 1.0, {n}.0]), {n}]" for n in (1, 1, 3, 0)),
+    ),
+    "the host writes into a view of one of two tensors": Small(
+        """
+class Writing:
+    def __getattr__(self, name):
+        def write(view):
+            view[0] = 7.0
+        return write
+
+HOST = Writing()
+
+def f(x, n):
+    y = x
+    for i in range(n):
+        y = y * 0.5
+    HOST.writes(y[1:])
+    z = y + 1
+    return x, y, z
+""",
+        tuple(f"[dilim.tensor([3.0, 1.0, {n}.0]), {n}]" for n in (12, 12, 0, 12, 0)),
+        None,
+        None,
+        may_leave=True,
+    ),
     "a list with a place per action": Small(
         """
 def f(x, n):

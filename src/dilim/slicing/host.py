@@ -314,6 +314,9 @@ class Objects:
         cell = handle.cell
         if cell.variable is not None:
             return f"R.memory({self.entry.memory(cell)!r})"
+        one = self.one_of.over(cell)
+        if one is not None:
+            return self._tensor(one, action)
         return self._contents(cell, self.trace.tensor(handle), action)
 
     def _contents(self, cell: Cell, x: Tensor, action: Action) -> str:

@@ -14,6 +14,7 @@ from dilim.slicing import numbers
 from dilim.slicing.numbers import Number
 from dilim.slicing.parts import refuse_gradients
 from dilim.slicing.tracing import SlicerTrace
+from dilim.tensors.cells import Cell
 from dilim.tensors.elementwise import where
 from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
@@ -37,6 +38,7 @@ class OneOf:
         self._none: dict[int, Number] = {}
         self._own: dict[int, Tensor] = {}
         self._kept: list[Tensor] = []
+        self._over: dict[Cell, Tensor] = {}
         self.owners: dict[int, Tensor] = {}
 
     def __contains__(self, x: Any) -> bool:
@@ -49,6 +51,10 @@ class OneOf:
     def own(self, x: Tensor) -> Tensor:
         """What stands for a tensor's own object: itself where it is no other."""
         return self._own.get(id(x), x)
+
+    def over(self, cell: Cell) -> Tensor | None:
+        """The tensor that is one of several and has this memory, which stands for theirs."""
+        return self._over.get(cell)
 
     def alternatives(self, x: Tensor) -> list[tuple[Any, Tensor]]:
         """The objects of which a tensor is one, each with True or the flag for it."""
@@ -75,6 +81,7 @@ class OneOf:
         self._others[id(x)] = known
         self.owners[id(own)] = x
         self._kept += [x, own]
+        self._over[x._data.cell] = x
 
         def take() -> Tensor:
             with no_grad():
