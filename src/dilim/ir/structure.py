@@ -12,7 +12,7 @@
     holds, the body gives the next carried values, of the same types. The results are the last ones.
 ``send[channel=name](*values)``
     Hand values to the host. No result. A channel point. With ``final=True`` the program does not go
-    on from there: the host leaves it.
+    on from there: the host leaves it. With ``quiet=True`` the host writes no variable there.
 ``receive[channel=name]() -> results``
     Take values from the host. A channel point.
 ``fused(*inputs) {body} -> results``
@@ -71,7 +71,7 @@ def has_effect(node: Node) -> bool:
 def host_may_write(node: Node) -> bool:
     """Whether a node, or one in its regions, meets the host, which may write, and goes on."""
     if node.op in CHANNELS:
-        return not node.params.get("final")
+        return not (node.params.get("final") or node.params.get("quiet"))
     return any(
         any(map(host_may_write, region.nodes)) and not any(map(_is_final, region.nodes))
         for region in node.regions

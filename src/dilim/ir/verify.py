@@ -272,13 +272,9 @@ def _fused_rule(path: str, node: Node) -> None:
 
 
 def _channel_rule(path: str, node: Node) -> None:
-    params = {"final": True, **node.params} if node.op == SEND else node.params
-    names, channel = set(params) - {"final"}, params.get("channel")
-    if (
-        names != {"channel"}
-        or not isinstance(channel, str)
-        or params.get("final", True) is not True
-    ):
+    flags = {"final", "quiet"} if node.op == SEND else set()
+    names = set(node.params) - {name for name in flags if node.params.get(name) is True}
+    if names != {"channel"} or not isinstance(node.params["channel"], str):
         raise GraphError(
             f"{path}: expected a parameter channel='name', received {dict(node.params)}"
         )

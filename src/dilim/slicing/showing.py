@@ -92,7 +92,7 @@ class Showing(Interpreter):
             go_back()  # library code is inside a branch or loop of its own
 
     def _send(self, action: Action) -> None:
-        control.send_in(self.trace, action.channel, action.sent)
+        control.send_in(self.trace, action.channel, action.sent, quiet=True)
 
     def _shown(self) -> Callable[[], None]:
         """What makes the host see again what it sees now."""

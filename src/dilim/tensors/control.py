@@ -168,11 +168,11 @@ def loop_in(
     return _like(carried, add_loop(trace, limit, start, _bare(body), condition))
 
 
-def send_in(trace: Trace, channel: str, values: Sequence[Tensor]) -> None:
-    """Hand values to the host at this point."""
+def send_in(trace: Trace, channel: str, values: Sequence[Tensor], **flags: bool) -> None:
+    """Hand values to the host at this point; flags as in `dilim.ir.structure`."""
     given = [_value(trace, x) for x in values]
     trace.top.settle()
-    trace.top.builder.add_node(SEND, given, {"channel": channel}, [], site=user_site())
+    trace.top.builder.add_node(SEND, given, {"channel": channel, **flags}, [], site=user_site())
 
 
 def receive_in(trace: Trace, channel: str, kind: Type) -> Tensor:
