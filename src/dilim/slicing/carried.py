@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from dilim.slicing import bundles, heap, numbers, program
+from dilim.slicing import bundles, grads, heap, numbers, program
 from dilim.slicing.carried_objects import CarriedObjects
 from dilim.slicing.errors import LoopSignal, Restart, Unsliceable
 from dilim.slicing.given_containers import KEY
@@ -345,13 +345,14 @@ class Carried:
                 more.append(("heap", key))
         for leaf_key, leaf in slicer.leaves.items():
             place: Place = ("grad", leaf_key)
-            before = head.grads.get(leaf_key, slicer.initial_grads[leaf_key][1])
-            grad: Any = leaf.grad
-            if slicer.trace.owns(leaf) and slicer.trace.made_inside(leaf):
+            if place in known or (slicer.trace.owns(leaf) and slicer.trace.made_inside(leaf)):
                 continue
-            if place not in known and before is not grad:
-                if before is None:
-                    self.starts[place] = bundles.zeros_like(grad), None
+            now = grads.grad_in(slicer, {leaf_key: leaf.grad}, slicer.cleared, leaf_key)
+            before = grads.grad_in(slicer, head.grads, head.cleared, leaf_key)
+            before, now = grads.known_together(slicer, before, now)
+            if before is not now:
+                if bundles.is_absent(before):
+                    self.starts[place] = bundles.zeros_like(now), before
                 more.append(place)
         for cell in slicer.trace.outer_writes[-1]:
             if ("cell", cell) not in known:

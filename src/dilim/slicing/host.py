@@ -27,7 +27,7 @@ from dilim.slicing.parts import steps_of
 from dilim.slicing.program import Function, Statement
 from dilim.slicing.tracebacks import Caller
 from dilim.slicing.tracing import SlicerTrace
-from dilim.slicing.values import Choice, Held, Range, View, holds_host, owner_of
+from dilim.slicing.values import AtEntry, Choice, Held, Range, View, holds_host, owner_of
 from dilim.tensors.cells import Cell, Handle
 from dilim.tensors.tensor import Tensor
 
@@ -196,6 +196,8 @@ class Objects:
             flag = action.send(value.flag.tensor)
             yes, no = self.expression(value.yes, action), self.expression(value.no, action)
             return f"({yes} if {flag} else {no})"
+        if kind is AtEntry:
+            return f"{self._tensor(value.leaf, action)}.grad"
         if kind is Range:
             parts = (self.expression(x, action) for x in (value.start, value.stop, value.step))
             return f"range({', '.join(parts)})"
