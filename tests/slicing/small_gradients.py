@@ -193,4 +193,80 @@ def f(x):
     ),
 }
 
-PROGRAMS = {**AT_ENTRY}
+_SIZES = ("[dilim.ones(2), 2]", "[dilim.ones(2), 4]", "[dilim.ones(2), 4]", "[dilim.ones(2), 0]")
+
+OBJECTS = {
+    "a gradient in a list, and what is added to it": Small(
+        _HEAD
+        + """
+def f(x, n):
+    found = []
+    for i in range(n):
+        (W * x * i).sum().backward()
+        if W.grad.sum() > 2:
+            found.append(W.grad)
+            W.grad = None
+    return found
+""",
+        _SIZES,
+        None,
+    ),
+    "a gradient that is given in the next turn": Small(
+        _HEAD
+        + """
+def f(x, n):
+    found = []
+    for i in range(n):
+        if i > 0:
+            found.append(W.grad)
+        W.grad = None
+        (W * x * i).sum().backward()
+        found.append(W.grad)
+    return found
+""",
+        _SIZES,
+        None,
+        may_leave=True,
+    ),
+    "the best of a loop in a list": Small(
+        """
+from collections import deque
+
+LOG = deque(maxlen=3)
+
+def f(x, n):
+    best = None
+    for i in range(n):
+        y = x * (i % 3)
+        if best is None or y.sum() > best.sum():
+            best = y
+        LOG.append(best)
+    return best, LOG
+""",
+        _SIZES,
+        None,
+        may_leave=True,
+    ),
+    "an attribute of a loop in a list": Small(
+        """
+from collections import deque
+
+class Box:
+    last = None
+
+BOX, LOG = Box(), deque(maxlen=3)
+BOX.last = None
+
+def f(x, n):
+    for i in range(n):
+        BOX.last = x * i
+        LOG.append(BOX.last)
+    return BOX.last, LOG
+""",
+        _SIZES,
+        None,
+        may_leave=True,
+    ),
+}
+
+PROGRAMS = {**AT_ENTRY, **OBJECTS}

@@ -51,6 +51,12 @@ class Peel(LoopSignal):
         self.reason = reason
 
 
+def tensor_in(value: Any) -> Any:
+    """The tensor that a value is, or may be beside None and the like; else None."""
+    value = value.yes if value.__class__ is Choice else value
+    return value if isinstance(value, Tensor) else None
+
+
 @dataclass(eq=False)
 class Carried:
     """What a loop node that is being made carries from turn to turn.
@@ -224,9 +230,9 @@ class Carried:
             Unsliceable: the next turn writes into it, which the host would have to see.
         """
         slicer = self.slicer
-        for place, head in heads.items():
-            value = self.now(place) if place[0] in ("name", "heap", "item") else None
-            if not isinstance(value, Tensor):
+        for place in heads:
+            head, value = tensor_in(heads[place]), tensor_in(self.now(place))
+            if head is None or value is None or place[0] in ("cell", "held"):
                 continue
             if not any(map(slicer.objects.may_be_given, self.objects.made(value))):
                 continue
