@@ -205,6 +205,8 @@ def _pure(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, An
     if any(x.__class__ is Number for x in given):
         if function is abs:
             return numbers.unary(abs, args[0])
+        if function in (max, min) and len(args) > 1 and not keywords:
+            return numbers.extreme(function, args)
         raise OnHost("a builtin of a number of the program")
     if _unknown(given):
         raise OnHost

@@ -353,9 +353,7 @@ class Carried:
             place: Place = ("grad", leaf_key)
             if place in known or (slicer.trace.owns(leaf) and slicer.trace.made_inside(leaf)):
                 continue
-            now = grads.grad_in(slicer, {leaf_key: leaf.grad}, slicer.cleared, leaf_key)
-            before = grads.grad_in(slicer, head.grads, head.cleared, leaf_key)
-            before, now = grads.known_together(slicer, before, now)
+            before, now = grads.known_together(slicer, leaf_key, head, None)
             if before is not now:
                 if bundles.is_absent(before):
                     self.starts[place] = bundles.zeros_like(now), before

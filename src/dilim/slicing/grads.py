@@ -7,29 +7,38 @@ path only, or in a turn of a loop that may have none, it is afterwards `AtEntry`
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dilim.slicing.bundles import may_be
 from dilim.slicing.values import AtEntry
 
 if TYPE_CHECKING:
-    from dilim.slicing.interpreter import Interpreter
+    from dilim.slicing.interpreter import Interpreter, State
 
 
-def grad_in(
-    slicer: Interpreter, grads: Mapping[int, Any], cleared: Container[int], key: int
-) -> Any:
-    """The gradient of a leaf at a point of the program.
+def known_together(
+    slicer: Interpreter, key: int, first: State, second: State | None
+) -> tuple[Any, Any]:
+    """The gradients of a leaf in two states; None at entry is demanded where they are no choice.
 
     Args:
         slicer: who interprets.
-        grads: the gradients there.
-        cleared: of which leaves it was forgotten before.
         key: of the leaf.
+        first: one state.
+        second: the other; None for that at hand.
     """
+    a, b = _grad_in(slicer, first, key), _grad_in(slicer, second, key)
+    for unknown, other in ((a, b), (b, a)):
+        if unknown.__class__ is AtEntry and not may_be(other, unknown):
+            demand_none(slicer, unknown.leaf)
+            return (None, b) if unknown is a else (a, None)
+    return a, b
+
+
+def _grad_in(slicer: Interpreter, state: State | None, key: int) -> Any:
     leaf, initial = slicer.initial_grads[key]
-    grad = grads.get(key, initial)
+    grad = leaf.grad if state is None else state.grads.get(key, initial)
+    cleared = slicer.cleared if state is None else state.cleared
     if grad is not None or initial is not None or key in cleared or slicer.trace.owns(leaf):
         return grad
     if slicer.entry.has_guard(_none(slicer, leaf)):
@@ -37,13 +46,9 @@ def grad_in(
     return slicer.at_entry.setdefault(key, AtEntry(leaf))
 
 
-def known_together(slicer: Interpreter, a: Any, b: Any) -> tuple[Any, Any]:
-    """Two gradients of a leaf; None at entry is demanded where they cannot be one choice."""
-    for unknown, other in ((a, b), (b, a)):
-        if unknown.__class__ is AtEntry and not may_be(other, unknown):
-            demand_none(slicer, unknown.leaf)
-            return (None, b) if unknown is a else (a, None)
-    return a, b
+def known(grad: Any) -> Any:
+    """What a leaf has as its gradient while the program is made."""
+    return None if grad.__class__ is AtEntry else grad
 
 
 def demand_none(slicer: Interpreter, leaf: Any) -> None:

@@ -12,7 +12,8 @@ found at entry, ``k...`` constants.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import BuiltinMethodType, MethodType
 from typing import Any, Final
 
@@ -229,6 +230,20 @@ class Objects:
 
     tapes: Any
     lenient = False
+    _keeps = True
+
+    @contextmanager
+    def kept(self, keeps: bool) -> Iterator[None]:
+        """A context in which the host may keep the objects that it is told of, or does not."""
+        before, self._keeps = self._keeps, keeps
+        try:
+            yield
+        finally:
+            self._keeps = before
+
+    @property
+    def _is_kept(self) -> bool:
+        return self._keeps and not self.lenient
 
     def is_fresh(self, value: Any) -> bool:
         """Whether a value is a list or dict that the region has made."""
@@ -298,7 +313,7 @@ class Objects:
         key = ("view", id(of))
         known = self.held.get(key)
         if known is not None and known.flag is True:
-            self.held[key] = known._replace(is_kept=known.is_kept or not self.lenient)
+            self.held[key] = known._replace(is_kept=known.is_kept or self._is_kept)
             return f"R.views[{known.number}]"
         number = self.number_of(key)
         self._viewed[key] = cell
@@ -306,7 +321,7 @@ class Objects:
         if known is not None:
             line = f"if not {action.send(known.flag.tensor)}: {line}"
         action.prelude.append(line)
-        self.held[key] = Held(number, is_kept=not self.lenient)
+        self.held[key] = Held(number, is_kept=self._is_kept)
         return f"R.views[{number}]"
 
     def _base(self, handle: Handle, action: Action) -> str:
@@ -333,7 +348,7 @@ class Objects:
         now = self.trace.contents(cell)
         number = self.number_of(cell)
         known = self.held.get(cell)
-        is_kept = not self.lenient or (known is not None and known.is_kept)
+        is_kept = self._is_kept or (known is not None and known.is_kept)
         self.held[cell] = Held(number, now, is_kept=is_kept)
         if known is None:
             action.prelude.append(f"R.tensor({number}, {action.send(x)})")

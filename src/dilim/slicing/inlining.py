@@ -100,7 +100,8 @@ def inline(
         slicer.block(code.body)
         slicer.flush()
         result = scope.env.get(RESULT)
-        if slicer.trace.work == work and len(slicer.actions) > actions + 2:
+        is_idle = slicer.trace.work == work and result.__class__ is not Number
+        if is_idle and len(slicer.actions) > actions + 2:
             refused = "nothing in it is the graph's"
     except (Unsliceable, OnHost) as refusal:
         if refusal.reason == TOO_LONG:

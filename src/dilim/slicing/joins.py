@@ -18,7 +18,6 @@ from dilim.slicing.sides import Made, Side, common, held_after, renewed
 from dilim.slicing.tracing import is_used_up, use_up, without_used_tape
 from dilim.slicing.values import (
     UNBOUND,
-    AtEntry,
     Choice,
     Conflict,
     Host,
@@ -80,8 +79,7 @@ class Join:
             for x, y in zip(a.state.envs, b.state.envs, strict=True)
         ]
         heap = {key: self._heap(key) for key in {**a.state.heap, **b.state.heap}}
-        leaves = slicer.leaves.items()
-        found = {key: self._grad(key) for key, leaf in leaves if self.is_outer(leaf)}
+        found = {key: self._grad(key) for key, x in slicer.leaves.items() if self.is_outer(x)}
         reached = [_containers(side) for side in self.sides]
         fresh = {key: self._container(key, reached) for key in {**reached[0], **reached[1]}}
         cells = {cell: self._cell(cell) for cell in {**a.written, **b.written}}
@@ -362,15 +360,9 @@ class Join:
         return checked
 
     def _grad(self, key: int) -> Made:
-        slicer, states = self.slicer, [side.state for side in self.sides]
-        pair = (grads.grad_in(slicer, x.grads, x.cleared, key) for x in states)
-        make = self.value(*grads.known_together(slicer, *pair), "a gradient")
-
-        def known(results: Sequence[Tensor]) -> Any:
-            value = make(results)
-            return None if value.__class__ is AtEntry else value
-
-        return known
+        states = (side.state for side in self.sides)
+        make = self.value(*grads.known_together(self.slicer, key, *states), "a gradient")
+        return lambda results: grads.known(make(results))
 
     def _container(self, key: int, reached: Sequence[Container[int]]) -> Made:
         """The items of a list or dict, of which each side has a copy or has made it."""

@@ -63,6 +63,7 @@ class Slicer(Naming):
         at = self.scope.at
         try:
             self._rest(block, 0)
+            self.flush()
         finally:
             del path[depth:]
             self.scope.at = at

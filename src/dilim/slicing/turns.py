@@ -200,18 +200,13 @@ class Turns(Carried):
             return
         cell = slicer.one_of.own(x)._data.cell
         slicer.trace.frozen.add(cell)
-        slicer.objects.unsure[cell] = self._left_to_host(place)
-
-    def _left_to_host(self, place: Place) -> Any:
-        """The decision by which the host has what a place holds."""
-        slicer, (kind, key) = self.slicer, place
+        kind, key = place
         if kind == "name":
-            return "before", (self.statement, key[1])
-        if kind == "item":
-            return "host", slicer.made_by[key[0]]
-        if kind == "grad":
-            return "host path", slicer.grad_path(slicer.leaves[key])
-        return "host attribute", (type(slicer.owners[key[0]]).__qualname__, key[1])
+            slicer.objects.unsure[cell] = "before", (self.statement, key[1])
+        elif kind == "item":
+            slicer.objects.unsure[cell] = "host", slicer.made_by[key[0]]
+        elif kind == "grad":
+            slicer.objects.unsure[cell] = "host path", slicer.grad_path(slicer.leaves[key])
 
     def _condition(self, places: list[Place], shapes: list[Any]) -> Callable[..., Tensor] | None:
         """Whether there is another turn, from the carried flags."""
