@@ -340,14 +340,10 @@ class Carried:
         """Attributes, gradients and memory that a turn has written, and that are not carried."""
         slicer = self.slicer
         more: list[Place] = []
-        for key, value in slicer.heap.items():
-            if value.__class__ is Host:
-                decision = heap.decision(slicer.owners[key[0]], key[1])
-                was_hosts = head.heap.get(key, UNBOUND).__class__ is Host
-                if not was_hosts and decision not in slicer.decisions:
-                    raise Restart(decision)
-                continue
-            if ("heap", key) not in known and head.heap.get(key, UNBOUND) is not value:
+        for key in heap.set_since(slicer, head.heap):
+            if ("heap", key) not in known:
+                if key in slicer.modes and not slicer.peeled.get(self.statement):
+                    raise Peel("the mode of a module changes in a loop")
                 more.append(("heap", key))
         for leaf_key, leaf in slicer.leaves.items():
             place: Place = ("grad", leaf_key)

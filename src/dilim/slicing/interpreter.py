@@ -11,7 +11,7 @@ from typing import Any, Final
 from dilim.ir.structure import READ, SEND, STRUCTURAL, final
 from dilim.passes.raising import may_raise
 from dilim.runtime.devices import CPU
-from dilim.slicing import attributes, grads, program
+from dilim.slicing import attributes, grads, modes, program
 from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost
 from dilim.slicing.fingerprints import Fingerprint
@@ -134,6 +134,7 @@ class Interpreter:
         self.handed: dict[tuple[int, str], Number] = {}
         self.received: dict[tuple[int, str], Any] = {}
         self.owners: dict[int, Any] = {}
+        self.modes: dict[tuple[int, Any], tuple[Any, Any]] = {}
         self.leaves: dict[int, Tensor] = {}
         self.grad_paths: dict[int, str] = {}
         self.actions: list[Action] = []
@@ -195,6 +196,7 @@ class Interpreter:
         )
 
     count_writes: Callable[[], list[str]]
+    original: Callable[[tuple[int, Any]], Any]
 
     def drop_pending(self) -> None:
         """Forget a fragment that was being collected in an attempt that is given up."""
@@ -210,6 +212,7 @@ class Interpreter:
             scope.env.update(env)
         self.drop_pending()
         self.heap = dict(state.heap)
+        modes.show(self)
         for key, leaf in self.leaves.items():
             leaf.grad = state.grads.get(key, self.initial_grads[key][1])
         for key, contents in state.contents.items():

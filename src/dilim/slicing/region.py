@@ -6,6 +6,7 @@ import functools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,13 +14,13 @@ from dilim.ir.graph import Graph
 from dilim.ir.structure import STRUCTURAL, walk
 from dilim.ir.types import Type
 from dilim.runtime.cache import cache
-from dilim.slicing import handing_back, heap, program
+from dilim.slicing import handing_back, heap, modes, program
 from dilim.slicing.changes import kinds_of
 from dilim.slicing.direct import direct_call
 from dilim.slicing.endings import Ending, ending_of
 from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
-from dilim.slicing.fingerprints import Fingerprint
+from dilim.slicing.fingerprints import Fingerprint, but_for_modes
 from dilim.slicing.fragments import Fragments
 from dilim.slicing.given_containers import KEY
 from dilim.slicing.host import CHECK, END, EXIT, RECEIVE, TURN, Action
@@ -171,6 +172,7 @@ class Region:
         finally:
             for leaf, grad in grads.values():
                 leaf.grad = grad
+            modes.take_back(slicer)
 
     def _keep(self, slicer: Slicer) -> None:
         """Take over what slicing has made."""
@@ -214,7 +216,9 @@ class Region:
         # those that the host changes anyway are nothing to the program
         self.grad_paths = [x for x in known if ("host path", x) not in slicer.decisions]
         leaves = [known[path] for path in self.grad_paths]
-        self.again = self.gated.function(changed)
+        known_to_set = but_for_modes if slicer.modes else str
+        conditions = tuple(map(known_to_set, self.gated.conditions))
+        self.again = replace(self.gated, conditions=conditions).function(changed)
         self.find_leaves = entry.finder(leaves)
         self.makers = {
             slicer.objects.number_of((KEY, key)): maker for key, maker in slicer.made_by.items()
