@@ -349,7 +349,7 @@ def f(x, n):
     return a * 3, b
 """,
         ERRORS,
-        1,
+        0,
         raises=(4,),
     ),
     "errors that a context swallows in a loop": Small(

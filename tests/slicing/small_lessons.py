@@ -52,6 +52,121 @@ def f(x, k):
         None,
         None,
     ),
+    "host statements one after another, and an attribute that the first of them changes": Small(
+        """
+from collections import deque
+
+class Box:
+    n = 1
+
+BOX, LOG = Box(), deque(maxlen=9)
+BOX.n = 1
+NAMES = {}
+
+def more(k):
+    exec("BOX.n += k", {"BOX": BOX, "k": k})
+    return k
+
+def f(x, k):
+    y = x * BOX.n
+    NAMES["k"] = more(k)
+    LOG.append(k)
+    print(BOX.n, len(NAMES))
+    LOG.append(BOX.n)
+    with dilim.no_grad():
+        NAMES["y"] = more(1)
+        LOG.append(y.requires_grad)
+    return y * BOX.n, LOG[0]
+""",
+        tuple(f"[dilim.ones(2), {k}]" for k in (1, 2, 0, 0)),
+        None,
+        None,
+        may_leave=True,
+    ),
+    "host statements one after another, of which a later one fails": Small(
+        """
+from collections import deque
+
+W = dilim.tensor([1.0, 2.0], requires_grad=True)
+LOG = deque(maxlen=9)
+
+class Seen:
+    def __init__(self, k):
+        self.k = k
+
+    def __add__(self, other):
+        LOG.append(other)
+        return self.k // other
+
+def f(x, k, n):
+    seen = Seen(k)
+    for i in range(n):
+        W.grad = None
+        (W * x * i).sum().backward()
+        LOG.append(i)
+        a = seen + (k - i)
+        LOG.append(a)
+        x = x * a
+    return x
+""",
+        tuple(f"[dilim.ones(2), {k}, {n}]" for k, n in ((9, 2), (9, 4), (2, 4), (9, 5))),
+        None,
+        None,
+        raises=(3,),
+    ),
 }
 
-PROGRAMS = {**HOST}
+NUMBERS = {
+    "the largest and the least of numbers": Small(
+        """
+def f(x, n, a, b):
+    for i in range(n):
+        e = max(a * i + b, 0.05)
+        k = min(i, 3, n - i)
+        x = x * e + max(k, 1) + min(a, b)
+    return x, max(n, 3), min(a, -0.0), max(a, b, 0.0)
+""",
+        tuple(
+            f"[dilim.ones(2), {x}]"
+            for x in (
+                "3, 0.5, 0.25",
+                "5, -0.5, 1.0",
+                "6, 0.0, -0.0",
+                "7, math.nan, 1.0",
+                "2, 1.0, math.nan",
+            )
+        ),
+    ),
+    "the largest of numbers of several kinds": Small(
+        """
+def f(x, n, a):
+    return x * max(n, a), min(n, a, 2), max(True, n), min(n, key=lambda k: k) if n is None else n
+""",
+        tuple(f"[dilim.ones(2), {x}]" for x in ("3, 3.0", "3, 4.0", "-3, -3.0")),
+        None,
+        None,
+    ),
+    "a number that falls, against one of the host": Small(
+        """
+RANDOM = random.Random(3)
+
+def rate(start, end, duration, t):
+    slope = (end - start) / duration
+    return max(slope * t + start, end)
+
+def f(x, n, end):
+    for i in range(n):
+        epsilon = rate(1.0, end, 0.5 * n, i)
+        if RANDOM.random() < epsilon:
+            x = x * 2
+        else:
+            x = x - epsilon
+    return x
+""",
+        tuple(f"[dilim.ones(2), {x}]" for x in ("8, 0.25", "12, 0.5", "0, 0.5", "12, 0.125")),
+        0,
+        12,
+    ),
+}
+
+PROGRAMS = {**HOST, **NUMBERS}

@@ -13,7 +13,7 @@ from dilim.slicing import numbers
 from dilim.slicing.errors import Unsliceable
 from dilim.slicing.numbers import Number
 from dilim.slicing.tracing import SlicerTrace, is_used_up, symbolic, without_used_tape
-from dilim.slicing.values import UNBOUND, Choice, same_constant
+from dilim.slicing.values import UNBOUND, AtEntry, Choice, same_constant
 from dilim.tensors.tensor import Tensor
 
 
@@ -145,7 +145,7 @@ def is_optional(value: Any) -> bool:
 
 def is_absent(value: Any) -> bool:
     """Whether a value is None or stands for none."""
-    return value is None or value is UNBOUND
+    return value is None or value is UNBOUND or value.__class__ is AtEntry
 
 
 def may_be(value: Any, absent: Any = None) -> bool:

@@ -7,7 +7,7 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from dilim.slicing import attributes, classes, contents, iterators, library, numbers, program
+from dilim.slicing import attributes, classes, contents, iterators, library, modes, numbers, program
 from dilim.slicing.attributes import is_dilims, is_module, is_traced
 from dilim.slicing.errors import OnHost
 from dilim.slicing.inlining import Given, inline
@@ -56,6 +56,8 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
     if function.__class__ is Host:
         raise OnHost("a function of the host is called")
     args, keywords = _arguments(slicer, node)
+    if modes.is_switch(function) and not any(map(holds_host, (*args, *keywords.values()))):
+        return modes.prepare(slicer, function, args, keywords)
     own = _own_forward(slicer, function) if is_traced(function) else None
     if own is not None:
         function = own
@@ -205,6 +207,8 @@ def _pure(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, An
     if any(x.__class__ is Number for x in given):
         if function is abs:
             return numbers.unary(abs, args[0])
+        if function in (max, min) and len(args) > 1 and not keywords:
+            return numbers.extreme(function, args)
         raise OnHost("a builtin of a number of the program")
     if _unknown(given):
         raise OnHost

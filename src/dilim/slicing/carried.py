@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from dilim.slicing import bundles, heap, numbers, program
+from dilim.slicing import bundles, grads, heap, numbers, program
 from dilim.slicing.carried_objects import CarriedObjects
 from dilim.slicing.errors import LoopSignal, Restart, Unsliceable
 from dilim.slicing.given_containers import KEY
@@ -49,6 +49,12 @@ class Peel(LoopSignal):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+def tensor_in(value: Any) -> Any:
+    """The tensor that a value is, or may be beside None and the like; else None."""
+    value = value.yes if value.__class__ is Choice else value
+    return value if isinstance(value, Tensor) else None
 
 
 @dataclass(eq=False)
@@ -224,9 +230,9 @@ class Carried:
             Unsliceable: the next turn writes into it, which the host would have to see.
         """
         slicer = self.slicer
-        for place, head in heads.items():
-            value = self.now(place) if place[0] in ("name", "heap", "item") else None
-            if not isinstance(value, Tensor):
+        for place in heads:
+            head, value = tensor_in(heads[place]), tensor_in(self.now(place))
+            if head is None or value is None or place[0] in ("cell", "held"):
                 continue
             if not any(map(slicer.objects.may_be_given, self.objects.made(value))):
                 continue
@@ -334,24 +340,19 @@ class Carried:
         """Attributes, gradients and memory that a turn has written, and that are not carried."""
         slicer = self.slicer
         more: list[Place] = []
-        for key, value in slicer.heap.items():
-            if value.__class__ is Host:
-                decision = heap.decision(slicer.owners[key[0]], key[1])
-                was_hosts = head.heap.get(key, UNBOUND).__class__ is Host
-                if not was_hosts and decision not in slicer.decisions:
-                    raise Restart(decision)
-                continue
-            if ("heap", key) not in known and head.heap.get(key, UNBOUND) is not value:
+        for key in heap.set_since(slicer, head.heap):
+            if ("heap", key) not in known:
+                if key in slicer.modes and not slicer.peeled.get(self.statement):
+                    raise Peel("the mode of a module changes in a loop")
                 more.append(("heap", key))
         for leaf_key, leaf in slicer.leaves.items():
             place: Place = ("grad", leaf_key)
-            before = head.grads.get(leaf_key, slicer.initial_grads[leaf_key][1])
-            grad: Any = leaf.grad
-            if slicer.trace.owns(leaf) and slicer.trace.made_inside(leaf):
+            if place in known or (slicer.trace.owns(leaf) and slicer.trace.made_inside(leaf)):
                 continue
-            if place not in known and before is not grad:
-                if before is None:
-                    self.starts[place] = bundles.zeros_like(grad), None
+            before, now = grads.known_together(slicer, leaf_key, head, None)
+            if before is not now:
+                if bundles.is_absent(before):
+                    self.starts[place] = bundles.zeros_like(now), before
                 more.append(place)
         for cell in slicer.trace.outer_writes[-1]:
             if ("cell", cell) not in known:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import types
 from typing import TYPE_CHECKING, Any, Final
 
-from dilim.slicing import heap
+from dilim.slicing import heap, modes
 from dilim.slicing.attributes import is_dilims, is_module, is_traced
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.numbers import Number
@@ -163,6 +163,8 @@ def rely_on(slicer: Slicer, value: Any, only_walks: bool = False) -> None:
     if not only_walks and holds_users(slicer, value):
         raise OnHost("an object of dilim that holds an object of the user's")
     slicer.rely_on(value)
+    if not only_walks and id(value) in slicer.relied:
+        modes.demand_known(slicer, slicer.relied[id(value)].parts)
 
 
 def holds_users(slicer: Slicer, value: Any) -> bool:

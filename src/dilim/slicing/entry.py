@@ -120,6 +120,10 @@ class Entry:
         """What stands for what is found at a path; `UNBOUND` if nobody has looked there."""
         return self._entered.get(path, UNBOUND)
 
+    def has_guard(self, condition: str) -> bool:
+        """Whether a condition is demanded already."""
+        return condition in self._guards
+
     def outside(self) -> Iterator[tuple[str, Any, Any]]:
         """Path, object and what stands for it in the program, for all that comes from outside."""
         for (path, standing), value in zip(self._entered.items(), self._kept, strict=True):

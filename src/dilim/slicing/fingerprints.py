@@ -105,6 +105,7 @@ class Fingerprint(Watched):
         self._dicts: list[tuple[dict[Any, Any], list[int]]] = []
         self._lists: list[tuple[list[Any], list[int]]] = []
         self._numbers: list[tuple[dict[Any, Any], str, type]] = []
+        self._modes: list[tuple[Any, bool]] = []
         self.tensors: list[Tensor] = []
         self._states: list[tuple[bool, Any]] = []
         self._kept: list[Any] = []
@@ -121,6 +122,10 @@ class Fingerprint(Watched):
         self._left = _PATIENCE
 
     def _ask(self) -> bool:
+        return self.agrees() and all(x.training is mode for x, mode in self._modes)
+
+    def agrees(self) -> bool:
+        """Whether all is as it was, but for the modes of modules, which the program may set."""
         for table, ids in self._dicts:
             if list(map(id, table.values())) != ids:
                 return False
@@ -158,18 +163,20 @@ class Fingerprint(Watched):
                 self._add(x)
         else:
             table = _table_of(value)
-            if table is not None:
-                self._dict(table)
+            if table is None:
+                return
+            has_mode = is_module(kind) and type(value.training) is bool
+            if has_mode:
+                self._modes.append((value, value.training))
+            self._dict(table, {"training"} if has_mode else set())
 
-    def _dict(self, table: dict[Any, Any]) -> None:
+    def _dict(self, table: dict[Any, Any], apart: set[str]) -> None:
         followed = [name for name in table if name in _FOLLOWED and type(table[name]) is float]
         for name in followed:
             self._numbers.append((table, name, float))
-        if not followed:
-            self._dicts.append((table, list(map(id, table.values()))))
-        else:
-            part = _Without(table, frozenset(followed))
-            self._dicts.append((part, list(map(id, part.values()))))
+        apart = apart.intersection(table).union(followed)
+        part = _Without(table, frozenset(apart)) if apart else table
+        self._dicts.append((part, list(map(id, part.values()))))
         for name, x in table.items():
             if name not in followed:
                 self._add(x)
@@ -220,6 +227,11 @@ _STANDING: Final = re.compile(r"(k[0-9]+)\.(same\(\) or \1\.holds\(\)|cell_conte
 def is_standing(condition: str) -> bool:
     """Whether a condition is one for `Standing`."""
     return _STANDING.fullmatch(condition) is not None
+
+
+def but_for_modes(condition: str) -> str:
+    """A condition of an object of dilim as it is where the program sets modes of modules."""
+    return re.sub(r"(k[0-9]+)\.same\(\) or \1\.holds\(\)", r"\1.agrees()", condition)
 
 
 class Standing(Watched):

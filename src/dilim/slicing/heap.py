@@ -13,11 +13,11 @@ import ast
 from types import CellType
 from typing import TYPE_CHECKING, Any, Final
 
-from dilim.slicing.errors import OnHost
+from dilim.slicing.errors import OnHost, Restart
 from dilim.slicing.values import UNBOUND, Host, holds_hidden
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
 
     from dilim.slicing.hosting import Hosting
     from dilim.slicing.interpreter import Interpreter
@@ -126,6 +126,25 @@ def set_by(slicer: Hosting, statement: Statement) -> tuple[Any, Any] | None:
     except (OnHost, TypeError, ZeroDivisionError):  # a key that cannot be one, or an empty list
         return None
     return (owner, key) if is_known else None
+
+
+def set_since(slicer: Interpreter, before: Mapping[Any, Any]) -> Iterator[Any]:
+    """The places that hold something else than before.
+
+    Raises:
+        Restart: the host has set one, which is to be decided first.
+    """
+    for place, value in slicer.heap.items():
+        earlier = before.get(place, UNBOUND)
+        if value.__class__ is Host:
+            known = decision(slicer.owners[place[0]], place[1])
+            if earlier.__class__ is not Host and known not in slicer.decisions:
+                raise Restart(known)
+        else:
+            if earlier is UNBOUND and place in slicer.modes:
+                earlier = slicer.original(place)
+            if earlier is not value:
+                yield place
 
 
 def path(slicer: Interpreter, owner: Any, key: Any) -> str:

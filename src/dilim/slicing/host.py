@@ -12,7 +12,8 @@ found at entry, ``k...`` constants.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import BuiltinMethodType, MethodType
 from typing import Any, Final
 
@@ -27,7 +28,7 @@ from dilim.slicing.parts import steps_of
 from dilim.slicing.program import Function, Statement
 from dilim.slicing.tracebacks import Caller
 from dilim.slicing.tracing import SlicerTrace
-from dilim.slicing.values import Choice, Held, Range, View, holds_host, owner_of
+from dilim.slicing.values import AtEntry, Choice, Held, Range, View, holds_host, owner_of
 from dilim.tensors.cells import Cell, Handle
 from dilim.tensors.tensor import Tensor
 
@@ -196,6 +197,8 @@ class Objects:
             flag = action.send(value.flag.tensor)
             yes, no = self.expression(value.yes, action), self.expression(value.no, action)
             return f"({yes} if {flag} else {no})"
+        if kind is AtEntry:
+            return f"{self._tensor(value.leaf, action)}.grad"
         if kind is Range:
             parts = (self.expression(x, action) for x in (value.start, value.stop, value.step))
             return f"range({', '.join(parts)})"
@@ -227,6 +230,20 @@ class Objects:
 
     tapes: Any
     lenient = False
+    _keeps = True
+
+    @contextmanager
+    def kept(self, keeps: bool) -> Iterator[None]:
+        """A context in which the host may keep the objects that it is told of, or does not."""
+        before, self._keeps = self._keeps, keeps
+        try:
+            yield
+        finally:
+            self._keeps = before
+
+    @property
+    def _is_kept(self) -> bool:
+        return self._keeps and not self.lenient
 
     def is_fresh(self, value: Any) -> bool:
         """Whether a value is a list or dict that the region has made."""
@@ -296,7 +313,7 @@ class Objects:
         key = ("view", id(of))
         known = self.held.get(key)
         if known is not None and known.flag is True:
-            self.held[key] = known._replace(is_kept=known.is_kept or not self.lenient)
+            self.held[key] = known._replace(is_kept=known.is_kept or self._is_kept)
             return f"R.views[{known.number}]"
         number = self.number_of(key)
         self._viewed[key] = cell
@@ -304,7 +321,7 @@ class Objects:
         if known is not None:
             line = f"if not {action.send(known.flag.tensor)}: {line}"
         action.prelude.append(line)
-        self.held[key] = Held(number, is_kept=not self.lenient)
+        self.held[key] = Held(number, is_kept=self._is_kept)
         return f"R.views[{number}]"
 
     def _base(self, handle: Handle, action: Action) -> str:
@@ -331,7 +348,7 @@ class Objects:
         now = self.trace.contents(cell)
         number = self.number_of(cell)
         known = self.held.get(cell)
-        is_kept = not self.lenient or (known is not None and known.is_kept)
+        is_kept = self._is_kept or (known is not None and known.is_kept)
         self.held[cell] = Held(number, now, is_kept=is_kept)
         if known is None:
             action.prelude.append(f"R.tensor({number}, {action.send(x)})")

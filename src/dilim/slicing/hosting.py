@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from dilim import dtypes
@@ -102,6 +101,8 @@ class Hosting(Showing):
         if what_hosts_do.asks_host(self, statement):
             self.notes.asked.add(statement)
         self._collect(pending, statement, is_over)
+        if before or after:
+            self.flush()
 
     def _collect(self, pending: Pending, statement: program.Statement, is_over: bool) -> None:
         """Add a statement to the pending fragment, and note what it binds."""
@@ -110,7 +111,7 @@ class Hosting(Showing):
         is_harmless = look.is_blind or harmless.is_harmless(self, statement)
         pending.is_blind &= look.is_blind
         pending.is_pure &= look.is_pure
-        pending.statements.append(statement)
+        pending.add(statement)
         place = heap.set_by(self, statement)
         if place is not None:
             pending.forgets.append(heap.forgotten(self, *place))
@@ -131,7 +132,8 @@ class Hosting(Showing):
             surprises.forget_memory(self)
         elif not is_harmless:
             pending.opaque = True
-            self.flush()
+            if pending.unknown:  # what it binds is looked at, and let go, at once
+                self.flush()
         if isinstance(statement, program.Step) and isinstance(statement.node, ast.Raise):
             self.flush()
             self.end_here()
@@ -207,7 +209,12 @@ class Hosting(Showing):
         pending, self._pending = self._pending, None
         if pending is None:
             return
+        with pending.standing():
+            self._put(pending)
+
+    def _put(self, pending: Pending) -> None:
         self.received = {place: x for place, x in self.received.items() if x.__class__ is Number}
+        pending.action.code, pending.action.statements = pending.scope.code, pending.statements
         if pending.is_blind:
             written = self.write_without_sending(pending.action)
         else:
@@ -243,7 +250,6 @@ class Hosting(Showing):
                 f"with {self.entry.constant(no_grad)}():",
                 *(f"  {line}" for line in pending.action.lines),
             ]
-        pending.action.code, pending.action.statements = pending.scope.code, pending.statements
         pending.action.names.update(pending.expressions)
         control.send_in(self.trace, pending.action.channel, pending.action.sent)
         if pending.opaque:
@@ -379,22 +385,10 @@ class Hosting(Showing):
 
     def end_of_turn(self, loop: program.While | program.For, truth: Tensor) -> None:
         """At the end of a turn, go on as plain Python where a bool of the graph does not hold."""
-        with self._standing_in(loop, len(loop.body) - 1):
+        with surprises.standing_in(self.scope, loop, len(loop.body) - 1):
             surprises.unless(self, truth, "an int has grown beyond 61 bits", again=False)
 
     def validate_turn(self, loop: program.For) -> None:
         """See whether all is as expected at the beginning of a turn."""
-        with self._standing_in(loop, 0):
+        with surprises.standing_in(self.scope, loop, 0):
             surprises.validate(self, again=True)
-
-    @contextmanager
-    def _standing_in(self, loop: program.While | program.For, position: int) -> Iterator[None]:
-        """A context in which the statement at hand is one of the body of a loop."""
-        scope = self.scope
-        scope.path += ["body", position]
-        at, scope.at = scope.at, loop.body[position] if loop.body else loop
-        try:
-            yield
-        finally:
-            del scope.path[-2:]
-            scope.at = at

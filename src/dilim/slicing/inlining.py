@@ -94,13 +94,14 @@ def inline(
         elif value.__class__ in (tuple, dict) and _has_given(value):
             raise OnHost("a host value among starred parameters")
     slicer.scopes.append(scope)
-    work, actions = slicer.trace.work, len(slicer.actions)
+    work, actions, given = slicer.trace.work, len(slicer.actions), [*env.values()]
     refused = ""
     try:
         slicer.block(code.body)
         slicer.flush()
         result = scope.env.get(RESULT)
-        if slicer.trace.work == work and len(slicer.actions) > actions + 2:
+        is_number = result.__class__ is Number and not any(result is x for x in given)
+        if slicer.trace.work == work and not is_number and len(slicer.actions) > actions + 2:
             refused = "nothing in it is the graph's"
     except (Unsliceable, OnHost) as refusal:
         if refusal.reason == TOO_LONG:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from dilim.ir.structure import READ, SEND, STRUCTURAL, final
 from dilim.passes.raising import may_raise
 from dilim.runtime.devices import CPU
-from dilim.slicing import attributes, program
+from dilim.slicing import attributes, grads, modes, program
 from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost
 from dilim.slicing.fingerprints import Fingerprint
@@ -22,7 +22,7 @@ from dilim.slicing.numbers import Number
 from dilim.slicing.report import Notes
 from dilim.slicing.tapes import Tapes
 from dilim.slicing.tracing import SlicerTrace, symbolic
-from dilim.slicing.values import Choice
+from dilim.slicing.values import AtEntry, Choice
 from dilim.tensors.random import default_generator
 from dilim.tensors.tensor import Tensor
 
@@ -134,6 +134,7 @@ class Interpreter:
         self.handed: dict[tuple[int, str], Number] = {}
         self.received: dict[tuple[int, str], Any] = {}
         self.owners: dict[int, Any] = {}
+        self.modes: dict[tuple[int, Any], tuple[Any, Any]] = {}
         self.leaves: dict[int, Tensor] = {}
         self.grad_paths: dict[int, str] = {}
         self.actions: list[Action] = []
@@ -141,6 +142,7 @@ class Interpreter:
         self.keeping = Keeping()
         self.made_by: dict[int, program.Statement] = {}
         self.cleared: set[int] = set()
+        self.at_entry: dict[int, AtEntry] = {}
         self.relied: dict[int, Fingerprint] = {}
         self.touched: dict[int, Any] = {}
         self.taken: set[int] = set()
@@ -194,6 +196,7 @@ class Interpreter:
         )
 
     count_writes: Callable[[], list[str]]
+    original: Callable[[tuple[int, Any]], Any]
 
     def drop_pending(self) -> None:
         """Forget a fragment that was being collected in an attempt that is given up."""
@@ -209,6 +212,7 @@ class Interpreter:
             scope.env.update(env)
         self.drop_pending()
         self.heap = dict(state.heap)
+        modes.show(self)
         for key, leaf in self.leaves.items():
             leaf.grad = state.grads.get(key, self.initial_grads[key][1])
         for key, contents in state.contents.items():
@@ -287,7 +291,7 @@ class Interpreter:
         if id(leaf) in self.cleared or id(leaf) not in self.leaves:
             return
         if leaf.grad is None and self.initial_grads[id(leaf)][1] is None:
-            self.entry.guard(f"{path} is None")
+            grads.demand_none(self, leaf)
 
     def clear_grad(self, leaf: Tensor) -> None:
         """The gradient of a leaf is forgotten."""

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from dilim.slicing import bundles, heap, identities, keeping, numbers
+from dilim.slicing import bundles, grads, heap, identities, keeping, numbers
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.numbers import Number
 from dilim.slicing.sides import Made, Side, common, held_after, renewed
@@ -79,8 +79,7 @@ class Join:
             for x, y in zip(a.state.envs, b.state.envs, strict=True)
         ]
         heap = {key: self._heap(key) for key in {**a.state.heap, **b.state.heap}}
-        leaves = slicer.leaves.items()
-        grads = {key: self._grad(key) for key, leaf in leaves if self.is_outer(leaf)}
+        found = {key: self._grad(key) for key, x in slicer.leaves.items() if self.is_outer(x)}
         reached = [_containers(side) for side in self.sides]
         fresh = {key: self._container(key, reached) for key in {**reached[0], **reached[1]}}
         cells = {cell: self._cell(cell) for cell in {**a.written, **b.written}}
@@ -98,7 +97,7 @@ class Join:
             for env in envs
         ]
         joined.heap = {key: make(results) for key, make in heap.items()}
-        joined.grads = {key: make(results) for key, make in grads.items()}
+        joined.grads = {key: make(results) for key, make in found.items()}
         joined.contents = {key: make(results) for key, make in fresh.items()}
         joined.dead = a.dead and b.dead
         joined.cleared = a.state.cleared & b.state.cleared
@@ -176,7 +175,7 @@ class Join:
         if merged is not None:
             return merged
         yes, no = self.alone(0, a), self.alone(1, b)
-        if a is not None and a is not UNBOUND:
+        if not bundles.is_absent(a):
             return lambda results: Choice(self.test, yes(results), no(results))
         return lambda results: Choice(numbers.opposite(self.test), no(results), yes(results))
 
@@ -361,9 +360,9 @@ class Join:
         return checked
 
     def _grad(self, key: int) -> Made:
-        initial = self.slicer.initial_grads[key][1]
-        a, b = (side.state.grads.get(key, initial) for side in self.sides)
-        return self.value(a, b, "a gradient")
+        states = (side.state for side in self.sides)
+        make = self.value(*grads.known_together(self.slicer, key, *states), "a gradient")
+        return lambda results: grads.known(make(results))
 
     def _container(self, key: int, reached: Sequence[Container[int]]) -> Made:
         """The items of a list or dict, of which each side has a copy or has made it."""

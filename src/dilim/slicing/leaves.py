@@ -39,9 +39,8 @@ def _enter_grad(slicer: Slicer, leaf: Tensor) -> None:
     grad = leaf.grad
     if grad is None:
         return
-    path = slicer.grad_path(leaf)
 
     def adopt(x: Tensor) -> None:
-        slicer.entry.enter(x, path)
+        slicer.entry.enter(x, slicer.grad_path(leaf))
 
     slicer.trace.grads_at_entry[id(grad)] = adopt

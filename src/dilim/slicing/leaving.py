@@ -10,6 +10,7 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
+from dilim.slicing.learning import Learner
 from dilim.slicing.swallowing import may_swallow
 from dilim.slicing.tracebacks import Caller, users_view
 from dilim.slicing.walker import Walker
@@ -79,6 +80,7 @@ class Leaving:
         is_expected: whether the context entered last is as the program believes.
         levels: where plain Python goes on, the outermost function first.
         learned: what a run has shown, by place.
+        seen: types that the rest of a run has shown, by statement and name.
     """
 
     def __init__(self, is_loop: bool) -> None:
@@ -86,6 +88,7 @@ class Leaving:
         self.frames: list[Frame] = []
         self.left: list[str] = []
         self.learned: dict[Any, Any] = {}
+        self.seen: dict[Any, Any] = {}
         self.error: BaseException | None = None
         self.code = 0
         self.exit: Any = None
@@ -98,6 +101,7 @@ class Leaving:
         self.left = []
         self.error = self.exit = None
         self.contexts.clear()
+        self.seen.clear()
         self.levels = []
 
     # --- errors of host code ----------------------------------------------------------------
@@ -213,7 +217,9 @@ class Leaving:
             if is_called and level.target:
                 frame[level.target] = result
             left, self.exit = self.exit, None
-            left = Walker(level.code, level.function).rest(level.path, frame, left)
+            left = Walker(level.code, level.function, Learner(self.seen)).rest(
+                level.path, frame, left
+            )
             if self.is_loop and depth == 0:
                 return left
             result, is_called = None if left is None else left[1], True

@@ -8,7 +8,7 @@ operation is left to the host (`OnHost`).
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from dilim import dtypes
@@ -324,6 +324,27 @@ def chosen(flag: Number, yes: Any, no: Any) -> Any:
         a = elementwise.logical_and(flag.tensor, first)
         b = elementwise.logical_and(elementwise.logical_not(flag.tensor), second)
         return Number(elementwise.logical_or(a, b), bool)
+
+
+def extreme(function: Callable[..., Any], values: Sequence[Any]) -> Any:
+    """``max`` or ``min`` of numbers of one kind: the first that no later one beats.
+
+    Raises:
+        OnHost: they are not of one kind.
+    """
+    beats = operator.gt if function is max else operator.lt
+    best, kind = values[0], kind_of(values[0])
+    for x in values[1:]:
+        if kind_of(x) is not kind or kind not in (int, float):
+            raise OnHost("a builtin of numbers of several kinds")
+        if Number not in (x.__class__, best.__class__):
+            best = x if beats(x, best) else best
+            continue
+        flag, bound = binary(beats, x, best), max(_bound(x), _bound(best))
+        with no_grad():
+            pair = _of_kind(x, kind), _of_kind(best, kind)
+            best = Number(elementwise.where(flag.tensor, *pair), kind, bound)
+    return best
 
 
 def converted(kind: type, x: Number) -> Number:

@@ -151,7 +151,8 @@ def binary(
     a, b = slicer.atom(left), slicer.atom(right)
     for x, y in ((a, b), (b, a)):
         if x.__class__ is Host:
-            _need(x, isinstance(y, Tensor) or isinstance(x.kind, Type))
+            is_told = x.kind is float and y.__class__ is Number and function in _COMPARE.values()
+            _need(x, is_told or isinstance(y, Tensor) or isinstance(x.kind, Type))
     if Host not in (a.__class__, b.__class__):
         if a.__class__ in (list, tuple) and function in (operator.add, operator.mul):
             return _of_sequences(slicer, function, a, b)

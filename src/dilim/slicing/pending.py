@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from dilim.slicing import program, scopes
@@ -17,6 +18,8 @@ class Pending:
 
     Attributes:
         opaque: whether it may change anything.
+        at: its last statement.
+        position: where that stands in its block.
         is_pure: whether it only makes texts of numbers, so that it may as well run later.
         is_blind: whether it looks at numbers, texts and arrays only, and changes nothing else.
         forgets: code that tells which places of the heap the host has set.
@@ -30,6 +33,8 @@ class Pending:
         self.statements: list[program.Statement] = []
         self.bound: set[str] = set()
         self.opaque = False
+        self.at = scope.at
+        self.position = scope.path[-1]
         self.is_pure = True
         self.is_blind = True
         self.forgets: list[str] = []
@@ -47,6 +52,23 @@ class Pending:
             if name not in ("scope", "action"):
                 setattr(made, name, copy.copy(value))
         return made
+
+    def add(self, statement: program.Statement) -> None:
+        """Append a statement."""
+        self.statements.append(statement)
+        self.at, self.position = self.scope.at, self.scope.path[-1]
+
+    @contextmanager
+    def standing(self) -> Iterator[None]:
+        """A context in which its last statement is at hand, if it may change anything."""
+        scope = self.scope
+        at, position = scope.at, scope.path[-1]
+        if self.opaque:
+            scope.at, scope.path[-1] = self.at, self.position
+        try:
+            yield
+        finally:
+            scope.at, scope.path[-1] = at, position
 
     def agrees(self, names: Iterable[str], env: dict[str, Any]) -> bool:
         """Whether names stand for what they did for the statements that are collected so far."""

@@ -6,6 +6,7 @@ import functools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,21 +14,21 @@ from dilim.ir.graph import Graph
 from dilim.ir.structure import STRUCTURAL, walk
 from dilim.ir.types import Type
 from dilim.runtime.cache import cache
-from dilim.slicing import handing_back, heap, program
+from dilim.slicing import handing_back, heap, modes, program
 from dilim.slicing.changes import kinds_of
 from dilim.slicing.direct import direct_call
 from dilim.slicing.endings import Ending, ending_of
 from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
-from dilim.slicing.fingerprints import Fingerprint
+from dilim.slicing.fingerprints import Fingerprint, but_for_modes
 from dilim.slicing.fragments import Fragments
 from dilim.slicing.given_containers import KEY
 from dilim.slicing.host import CHECK, END, EXIT, RECEIVE, TURN, Action
 from dilim.slicing.interpreter import Scope
+from dilim.slicing.learning import kind_of
 from dilim.slicing.leaves import follow_leaves
 from dilim.slicing.report import Notes
 from dilim.slicing.runner import Runner, module_of
-from dilim.slicing.runs import kind_of
 from dilim.slicing.slicer import Slicer
 from dilim.slicing.tracebacks import of_operation
 from dilim.slicing.tracing import SlicerTrace
@@ -72,6 +73,8 @@ class Region:
         kinds: what of which kind it was made for.
         narrator: tells what happens in a run; None for nobody.
         trial: finds out whether it is quicker than plain Python; None if nobody wants to know.
+        learned: types of values of the host that were asked for, by statement and name.
+        seen: likewise, of the rest of runs that were left to the host.
         left: why the rest of a run was left to the host, and how often.
         cache_hits: pieces of machine code that were found on disk.
         cache_misses: pieces that were not.
@@ -111,6 +114,7 @@ class Region:
             raise Unsliceable("slicing finds no end", 0)
         self.decisions = {x for x in decisions if x[0] == "host"}
         self.learned: dict[Any, Any] = {}
+        self.seen: dict[Any, Any] = {}
         self.left: Counter[str] = Counter()
         is_draft = after is None and self.unknown > 0 and not has_loop(self.graph)
         if is_draft:
@@ -168,6 +172,7 @@ class Region:
         finally:
             for leaf, grad in grads.values():
                 leaf.grad = grad
+            modes.take_back(slicer)
 
     def _keep(self, slicer: Slicer) -> None:
         """Take over what slicing has made."""
@@ -202,11 +207,18 @@ class Region:
         entry = slicer.entry
         changed = [heap.path(slicer, slicer.owners[k], key) for k, key in slicer.written]
         changed += slicer.passing
-        known = [leaf for leaf in slicer.leaves.values() if not slicer.trace.owns(leaf)]
-        leaves = [entry.path(leaf) for leaf in known]
-        self.grad_paths = [slicer.grad_path(leaf) for leaf in known]
-        changed += self.grad_paths
-        self.again = self.gated.function(changed)
+        known = {
+            slicer.grad_path(leaf): entry.path(leaf)
+            for leaf in slicer.leaves.values()
+            if not slicer.trace.owns(leaf)
+        }
+        changed += known
+        # those that the host changes anyway are nothing to the program
+        self.grad_paths = [x for x in known if ("host path", x) not in slicer.decisions]
+        leaves = [known[path] for path in self.grad_paths]
+        known_to_set = but_for_modes if slicer.modes else str
+        conditions = tuple(map(known_to_set, self.gated.conditions))
+        self.again = replace(self.gated, conditions=conditions).function(changed)
         self.find_leaves = entry.finder(leaves)
         self.makers = {
             slicer.objects.number_of((KEY, key)): maker for key, maker in slicer.made_by.items()

@@ -14,7 +14,9 @@ from dilim.slicing.interpreter import Mark
 if TYPE_CHECKING:
     from dilim.slicing.slicer import Slicer
 
-_KNOWN: Final = ("leaves", "grad_paths", "relied", "touched", "looked_into", "written")
+_KNOWN: Final = (
+    "leaves", "grad_paths", "relied", "touched", "looked_into", "written", "passing",
+)  # fmt: skip
 _SHARED: Final = frozenset({"decisions"})
 _CONTAINERS: Final = (dict, list, set)
 

@@ -60,6 +60,7 @@ class Runner:
                     host.unwind(error)
         finally:
             self.region.learned.update(host.learned)
+            self.region.seen.update(host.seen)
             self.region.left.update(host.left)
             host.reset()
 
@@ -89,7 +90,7 @@ class Runner:
             if (
                 again is not None
                 and all(all(map(_same, *pair)) for pair in zip(again, found, strict=True))
-                and not (has_tape and host.written())
+                and not (has_tape and (host.written() or host.has_spent()))
                 and host.is_untouched(lists, leaves)
             ):
                 return True

@@ -8,17 +8,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from dilim.slicing.learning import Learner
 from dilim.slicing.liveness import Liveness, liveness_of
 from dilim.slicing.loop_bodies import exits
-from dilim.slicing.program import For, Function, Step, While
+from dilim.slicing.program import For, Function, While
 from dilim.slicing.region import LEFT, Region
-from dilim.slicing.runs import kind_of
-from dilim.slicing.walker import Frame, Observer, Path, Returned
+from dilim.slicing.walker import Frame, Path, Returned
 
 Compile = Callable[[Function, dict[str, Any], frozenset[str], float], tuple[Region, Any] | None]
 
 
-class LoopWatcher(Observer):
+class LoopWatcher(Learner):
     """Watches the loops of one call, and hands one over to machine code when that pays.
 
     Args:
@@ -32,17 +32,15 @@ class LoopWatcher(Observer):
         seconds: what compiling and the compiled loops took.
     """
 
-    wants_steps = True
-
     def __init__(
         self,
         code: Function,
         compile: Compile,
         profile: dict[Any, Any],
     ) -> None:
+        super().__init__(profile)
         self._code = code
         self._compile = compile
-        self._profile = profile
         self._begun: dict[int, tuple[float, int]] = {}
         self.seconds = 0.0
         self._refused: dict[int, float] = {}
@@ -51,16 +49,6 @@ class LoopWatcher(Observer):
         """See `Observer.watches`."""
         # what leads into the loop around it is no part of a loop that stands for itself
         return exits(loop.otherwise) <= {"return"}
-
-    def after_step(self, step: Step, value: Any) -> None:
-        """See `Observer.after_step`."""
-        target = getattr(step.node, "targets", [None])[0]
-        name = getattr(target, "id", None)
-        if name is None:
-            return
-        kind = kind_of(value)
-        if self._profile.setdefault((step, name), kind) != kind:
-            self._profile[step, name] = None
 
     def before_loop(self, loop: While | For, path: Path, frame: Frame) -> bool:
         """See `Observer.before_loop`."""

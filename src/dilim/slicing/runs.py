@@ -3,49 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from dilim import dtypes
-from dilim.ir.types import Type, type_of
+from dilim.ir.types import Type
 from dilim.ops.opdef import OpDef
-from dilim.runtime.devices import CPU
 from dilim.slicing.host_tensors import memory_of, part_of, view_of, with_gradient
+from dilim.slicing.learning import kind_of
 from dilim.slicing.leaving import Leaving
 from dilim.slicing.numbers import SMALL
-from dilim.slicing.operators import PLAIN, is_constant
-from dilim.slicing.swallowing import may_swallow
-from dilim.slicing.values import UNBOUND, Array, Context
+from dilim.slicing.values import UNBOUND, Array
 from dilim.tensors.dispatch import record
 from dilim.tensors.layouts import Step
 from dilim.tensors.tape import SPACING, Node, now
 from dilim.tensors.tensor import Tensor
-
-_DTYPES: Final = frozenset(x.numpy for x in dtypes.ALL)
-
-
-def kind_of(value: Any) -> Any:
-    """The type of a value of the host, as far as a graph can take it; None for others."""
-    kind = type(value)
-    if kind is int:
-        return kind if -SMALL < value < SMALL else None
-    if kind is float or kind is bool:
-        return kind
-    if kind is Tensor and value.device is CPU and not value.requires_grad:
-        return type_of(value)
-    if kind is np.ndarray and value.dtype in _DTYPES:
-        return Array(Type(value.shape, dtypes.from_numpy(value.dtype)))
-    if kind is tuple:
-        return "plain tuple" if is_constant(value) else "tuple"
-    if kind in (list, dict, str):
-        return kind.__name__
-    if issubclass(kind, np.generic | np.ndarray) and kind.__module__ == "numpy":
-        return None if value.dtype.hasobject else "plain"
-    if kind in PLAIN and is_constant(value):
-        return "plain"
-    return Context(may_swallow(value)) if hasattr(kind, "__exit__") else None
-
 
 Leaves: TypeAlias = tuple[tuple[str, int], ...]
 
@@ -127,8 +99,11 @@ class Run(Leaving):
             and all(self.same_grads())
             and not self.refilled(lists)
             and all(self._has_same_grad(getattr(self, table).get(k)) for table, k in leaves)
-            and all(node.inputs is not None for node in self.nodes.values())
         )
+
+    def has_spent(self) -> bool:
+        """Whether somebody has used up recorded operations that the program has handed out."""
+        return any(node.inputs is None for node in self.nodes.values())
 
     def _has_same_grad(self, leaf: Any) -> bool:
         """Whether a tensor of the region has the gradient that the program has given it."""

@@ -7,6 +7,7 @@ they do.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from typing import Any
 
@@ -49,7 +50,8 @@ class Showing(Interpreter):
         for number in self._new_grads():
             leaf = self.leaves[number]
             place = self.objects.expression(leaf, action)
-            shown = self.objects.expression(leaf.grad, action)
+            with self.objects.kept(asks_gradient(action)):
+                shown = self.objects.expression(leaf.grad, action)
             lines.append(f"R.set({place}, 'grad', {shown})")
             self.seen[number, "grad"] = leaf.grad
         return self.count_writes() + self.objects.refresh(action) + lines + self.tapes.releases()
@@ -145,3 +147,9 @@ class Showing(Interpreter):
         action.lines += [*self.write_back(action), "R.raise_error()"]
         self._send(action)
         self.end_here()
+
+
+def asks_gradient(action: Action) -> bool:
+    """Whether statements of an action ask for the attribute ``grad``, other than in functions."""
+    nodes = (x for each in action.statements for x in ast.walk(getattr(each, "node", ast.Pass())))
+    return any("grad" in (getattr(x, "attr", ""), getattr(x, "value", "")) for x in nodes)

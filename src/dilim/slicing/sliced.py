@@ -273,11 +273,15 @@ class Sliced(Likeness):
             self._levels.count -= 1
             if region.learned or region.unstable - self._decisions:
                 self._learn(region)
+            for place, kind in region.seen.items():  # what is to be known when it is sliced anew
+                self._profile.setdefault(place, kind)
+            region.seen.clear()
 
     def _learn(self, region: Region) -> None:
         """Slice anew where a run has shown types that were not known."""
         learned, region.learned = region.learned, {}
-        if learned.keys() <= self._profile.keys():
+        new = learned.keys() - self._profile.keys()
+        if all(learned[place] is None for place in new):
             # else much was the host's only because its types were not known
             self._decisions |= region.unstable
         for statement, kind in learned.items():

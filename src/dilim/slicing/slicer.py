@@ -23,6 +23,7 @@ from dilim.slicing import (
     contexts,
     heap,
     loops,
+    modes,
     operations,
     program,
     scopes,
@@ -63,6 +64,7 @@ class Slicer(Naming):
         at = self.scope.at
         try:
             self._rest(block, 0)
+            self.flush()
         finally:
             del path[depth:]
             self.scope.at = at
@@ -293,6 +295,8 @@ class Slicer(Naming):
     def original(self, place: tuple[int, Any]) -> Any:
         """What was at a place of the heap at entry."""
         owner, key = self.owners[place[0]], place[1]
+        if place in self.modes:
+            return modes.at_entry(self, place)
         try:
             if owner.__class__ in (list, dict):
                 return self.outside(owner[key], heap.path(self, owner, key))

@@ -7,7 +7,8 @@ of the region runs there as plain Python (see `Walker.resume`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim import dtypes
@@ -28,6 +29,7 @@ from dilim.tensors.tensor import Tensor
 if TYPE_CHECKING:
     from dilim.slicing.hosting import Hosting
     from dilim.slicing.interpreter import Scope
+    from dilim.slicing.program import For, While
     from dilim.slicing.showing import Showing
 
 TRUTH: Final = Type((), dtypes.bool_)
@@ -178,3 +180,15 @@ def _items(slicer: Hosting, left: Any, action: Action) -> str:
         parts = (left.start, left.stop, left.step)
         return f"range({', '.join(_code(slicer, x, action) for x in parts)})"
     return f"[{', '.join(_code(slicer, x, action) for x in left)}]"
+
+
+@contextmanager
+def standing_in(scope: Scope, loop: For | While, position: int) -> Iterator[None]:
+    """A context in which the statement at hand is one of the body of a loop."""
+    scope.path += ["body", position]
+    at, scope.at = scope.at, loop.body[position] if loop.body else loop
+    try:
+        yield
+    finally:
+        del scope.path[-2:]
+        scope.at = at

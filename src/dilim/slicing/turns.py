@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dilim.errors import GradientError
 from dilim.ir.types import Type
 from dilim.slicing import bundles, numbers, surprises
-from dilim.slicing.carried import GO, STALE, Before, Carried, Peel, Place
+from dilim.slicing.carried import GO, STALE, Before, Carried, Peel, Place, tensor_in
 from dilim.slicing.errors import LoopSignal, Restart, Unsliceable
 from dilim.slicing.interpreter import RESULT
 from dilim.slicing.keeping import Held
@@ -192,18 +192,21 @@ class Turns(Carried):
         held = {place: value for place, value in values.items() if place[0] != "cell"}
         self.objects.let_be(held, given, later)
 
-    def _let_be_given(self, place: Place, x: Tensor, number: int | None) -> None:
+    def _let_be_given(self, place: Place, value: Any, number: int | None) -> None:
         """Let a tensor that a turn before has made be the object that the host has of it."""
-        objects = self.slicer.objects
+        slicer, x = self.slicer, tensor_in(value)
         if number is not None and not x._requires_grad:
-            objects.hold(x, number)
+            slicer.objects.hold(x, number)
             return
-        cell = self.slicer.one_of.own(x)._data.cell
-        self.slicer.trace.frozen.add(cell)
-        if place[0] == "name":
-            objects.unsure[cell] = "before", (self.statement, place[1][1])
-        elif place[0] == "item":
-            objects.unsure[cell] = "host", self.slicer.made_by[place[1][0]]
+        cell = slicer.one_of.own(x)._data.cell
+        slicer.trace.frozen.add(cell)
+        kind, key = place
+        if kind == "name":
+            slicer.objects.unsure[cell] = "before", (self.statement, key[1])
+        elif kind == "item":
+            slicer.objects.unsure[cell] = "host", slicer.made_by[key[0]]
+        elif kind == "grad":
+            slicer.objects.unsure[cell] = "host path", slicer.grad_path(slicer.leaves[key])
 
     def _condition(self, places: list[Place], shapes: list[Any]) -> Callable[..., Tensor] | None:
         """Whether there is another turn, from the carried flags."""
@@ -250,7 +253,7 @@ class Turns(Carried):
         self._let_be(heads, given, later)
         self.be_blind(heads)
         for place in self.moved:
-            slicer.objects.hold(heads[place])
+            slicer.objects.hold(tensor_in(heads[place]))
         for place, number in self.given.items():
             if number is None:
                 self._let_be_given(place, heads[place], None)

@@ -100,6 +100,19 @@ class Choice:
         self.no = no
 
 
+class AtEntry:
+    """Stands for a gradient that is as it was at entry, at which nothing has looked.
+
+    Attributes:
+        leaf: whose gradient it is.
+    """
+
+    __slots__ = ("leaf",)
+
+    def __init__(self, leaf: Any) -> None:
+        self.leaf = leaf
+
+
 @dataclass(frozen=True, slots=True)
 class Range:
     """``range`` with numbers of the program; ``step`` is known."""

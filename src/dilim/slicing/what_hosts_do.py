@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import types
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing import heap, program, scopes
@@ -132,8 +133,8 @@ def operands(slicer: Hosting, statement: program.Statement) -> list[Any]:
     """The values of the names that a statement reads, as far as they are known."""
     found = []
     names = dict.fromkeys(scopes.reads(statement))
-    if isinstance(statement, program.Step):
-        names |= dict.fromkeys(_names_in(statement.node))
+    for node in _nodes(statement):
+        names |= dict.fromkeys(_names_in(node))
     for name in names:
         try:
             found.append(slicer.atom(ast.Name(name, ast.Load())))
@@ -154,6 +155,15 @@ def containers_in(value: Any, depth: int = 0) -> list[Any]:
     if value.__class__ in (list, dict, set) or value.__class__ in ITERATORS:
         return [value]
     return []
+
+
+def _nodes(statement: program.Statement) -> Iterator[ast.AST]:
+    """The syntax of the steps that a statement consists of."""
+    if isinstance(statement, program.Step | program.Unit):
+        yield statement.node
+    for block in scopes.inner_blocks(statement):
+        for inner in block:
+            yield from _nodes(inner)
 
 
 def calls_super(statement: program.Statement) -> bool:
