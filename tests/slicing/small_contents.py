@@ -73,6 +73,17 @@ def f(a):
         Call("[A]", after="result += 1"),
         Call("[A]", after="result += 1"),
     ),
+    "a tensor that is stretched to its own shape": _small(
+        """
+def f(x):
+    y = dilim.broadcast_to(x, (2,))
+    y += 1
+    z, _ = dilim.broadcast_arrays(x, y)
+    z *= 2
+    return y, z, x
+""",
+        *("[dilim.ones(2)]",) * 2,
+    ),
     "an array beside a tensor": _small(
         "def f(x, a): return x + a",
         "[dilim.ones(2), np.ones(2)]",

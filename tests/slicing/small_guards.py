@@ -330,4 +330,51 @@ def f(x):
     ),
 }
 
-PROGRAMS = {**EQUALS, **CLASSES, **MODULES, **ITERATORS}
+LISTS = {
+    "lists that grow by what comes from outside": _small(
+        """
+G = [2.0]
+
+def f(x):
+    a = [1.0]
+    a.extend(G)
+    b = [x]
+    b += G
+    b += (1, 2)
+    b.extend(zip("ab", G))
+    return x * a[1] + b[1], a, b, len(a)
+""",
+        X,
+        Call(X, before="G[0] = 3.0"),
+        Call(X, before="G.append(4.0)"),
+        Call(X, before="G = [7.0]"),
+    ),
+    "lists that grow by an object": _small(
+        """
+class C:
+    n = 0
+
+    def __iter__(self):
+        self.n += 1
+        print("iter")
+        return iter([self.n, 0])
+
+    def __index__(self):
+        self.n += 1
+        return 0
+
+c = C()
+
+def f(x):
+    a = [1.0, 2.0]
+    a.extend(c)
+    a += c
+    a.pop(c)
+    a.insert(c, 5)
+    return a, x * c.n
+""",
+        *(X,) * 3,
+    ),
+}
+
+PROGRAMS = {**LISTS, **EQUALS, **CLASSES, **MODULES, **ITERATORS}

@@ -162,7 +162,12 @@ def _expand_infer(x: Typed, *, shape: Shape) -> tuple[Shape, DType]:
 
 
 def _expand_kernel(x: np.ndarray, *, shape: Shape) -> np.ndarray:
-    """`numpy.broadcast_to`, four times faster for the contiguous arrays that are the rule."""
+    """`numpy.broadcast_to`, four times faster for the contiguous arrays that are the rule.
+
+    What has the shape already is not stretched, and can be written as before.
+    """
+    if x.shape == shape:
+        return x[...]
     if not x.flags.c_contiguous or not x.size:
         return np.broadcast_to(x, shape)
     lead = len(shape) - x.ndim
@@ -197,7 +202,7 @@ expand = OpDef(
     name="expand",
     doc="Sizes of 1, and missing leading axes, repeated without a copy.",
     infer=_expand_infer,
-    reference=lambda x, *, shape: np.broadcast_to(x, shape),
+    reference=lambda x, *, shape: x[...] if x.shape == shape else np.broadcast_to(x, shape),
     kernel=_expand_kernel,
     samples=_expand_samples,
     sample_dtypes=ANY,

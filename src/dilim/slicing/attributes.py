@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dilim.slicing import heap
-from dilim.slicing.errors import OnHost, Unsliceable
+from dilim.slicing.errors import OnHost, Unsliceable, attempted
 from dilim.slicing.numbers import Number
 from dilim.slicing.values import UNBOUND, Host, holds_host, owner_of
 from dilim.tensors.tensor import Tensor
@@ -44,7 +44,7 @@ def read(slicer: Slicer, node: ast.Attribute) -> Callable[[], Any]:
     if isinstance(owner, Tensor):
         return _of_tensor(slicer, owner, name)
     if kind in _PLAIN_TYPES:
-        return lambda: getattr(owner, name)
+        return lambda: attempted(getattr, owner, name)
     found = heap.find(slicer, owner.__dict__ if kind is types.ModuleType else owner, name)
     if found is not UNBOUND:
         return lambda: found
@@ -105,7 +105,7 @@ def _of_tensor(slicer: Slicer, x: Tensor, name: str) -> Callable[[], Any]:
     if name == "grad":
         slicer.know_leaves(x)
         slicer.use_grad(x)
-    return lambda: getattr(x, name)
+    return lambda: attempted(getattr, x, name)
 
 
 def _of_module(slicer: Slicer, module: types.ModuleType, name: str) -> Callable[[], Any]:
@@ -134,7 +134,7 @@ def _of_class(slicer: Slicer, kind: type, name: str) -> Callable[[], Any]:
 
 def _of_library(slicer: Slicer, owner: Any, name: str) -> Callable[[], Any]:
     slicer.rely_on(owner)
-    value = getattr(owner, name)
+    value = attempted(getattr, owner, name)
     if owner_of(value) is not None or slicer.holds(owner, value):
         slicer.know_leaves(value)
         return lambda: value
@@ -209,12 +209,12 @@ def assign(slicer: Slicer, target: ast.Attribute, value: Any) -> Callable[[], No
     if isinstance(owner, Tensor):
         if name == "requires_grad":
             refuse_mark(slicer, owner, value)
-            return lambda: setattr(owner, name, value)
+            return lambda: attempted(setattr, owner, name, value)
         if name != "grad" or holds_host(value) or not (value is None or isinstance(value, Tensor)):
             raise OnHost(f"{name} of a tensor is set")
         slicer.know_leaves(owner)
         slicer.clear_grad(owner)
-        return lambda: setattr(owner, "grad", value)
+        return lambda: attempted(setattr, owner, "grad", value)
     kind = type(owner)
     plain = (
         _is_default(kind, "__setattr__")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing import attributes, classes, contents, iterators, library, modes, numbers, program
 from dilim.slicing.attributes import is_dilims, is_module, is_traced
-from dilim.slicing.errors import OnHost
+from dilim.slicing.errors import OnHost, attempted
 from dilim.slicing.inlining import Given, inline
 from dilim.slicing.iterators import ITERATORS
 from dilim.slicing.numbers import Number
@@ -90,7 +90,7 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
         if any(x.__class__ not in (list, tuple, dict, range, View) for x in args) or _unknown(args):
             raise OnHost
         args = [_entered(slicer, x, True) for x in args]
-        return lambda: slicer.make(function(*args, **keywords))
+        return lambda: slicer.make(attempted(function, *args, **keywords))
     if _is_pure(function):
         return lambda: _pure(slicer, function, args, keywords)
     if users and not attributes.is_hosts(function):
@@ -166,19 +166,19 @@ def _unknown(values: Any) -> bool:
 
 def _converted(kind: Any, x: Any) -> Any:
     if x.__class__ is Number:
-        return numbers.converted(kind, x)
+        return attempted(numbers.converted, kind, x)
     if isinstance(x, Tensor):
         if x.size != 1:
             raise OnHost("a number of a tensor with several elements")
         return numbers.from_tensor(x, kind)
     if x.__class__ in (int, float, bool, str):
-        return kind(x)
+        return attempted(kind, x)
     raise OnHost
 
 
 def _range(args: list[Any]) -> Any:
     if all(map(is_constant, args)):
-        return range(*args)
+        return attempted(range, *args)
     parts = [0, args[0], 1] if len(args) == 1 else [*args, 1][:3]
     start, stop, step = parts
     if step.__class__ is Number:
@@ -232,7 +232,7 @@ def _pure(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, An
         isinstance(x, Tensor) for x in _flat(given)
     ):
         raise OnHost("a builtin that looks into tensors")
-    result = function(*args, **keywords)
+    result = attempted(function, *args, **keywords)
     if result.__class__ in ITERATORS:
         return iterators.made(slicer, result)
     return slicer.make(result) if result.__class__ in (list, dict) else result
@@ -312,21 +312,38 @@ def _method_of_outer(slicer: Slicer, function: Any, args: list[Any]) -> Compute 
     return None
 
 
+_OF_FRESH: Final = {
+    "append": (),
+    "extend": (),
+    "insert": (0,),
+    "pop": (0,),
+    "get": (0,),
+    "items": (),
+    "keys": (),
+    "values": (),
+    "copy": (),
+}
+"""Methods of lists and dicts of the region -> which arguments are an index or key."""
+
+
 def _fresh_method(
     slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, Any]
 ) -> Compute:
+    name, owner = function.__name__, function.__self__
+    if name not in _OF_FRESH or keywords:
+        raise OnHost(f"{name} of a list or dict")
     if _unknown(args) and any(x.__class__ is not Number for x in args if _unknown([x])):
         raise OnHost
-    name = function.__name__
-    if name not in ("append", "extend", "items", "keys", "values", "get", "pop", "insert", "copy"):
-        raise OnHost(f"{name} of a list or dict")
+    if not all(is_constant(x) for x in (args[k] for k in _OF_FRESH[name] if k < len(args))):
+        raise OnHost("an index or key that is no constant")
     if name in ("append", "extend", "pop", "insert"):
-        check_depth(slicer, function.__self__)
+        check_depth(slicer, owner)
 
     def compute() -> Any:
-        result = function(*args, **keywords)
+        given = [iterators.items(slicer, x) for x in args] if name == "extend" else args
+        result = attempted(function, *given)
         if name in ("items", "keys", "values"):
-            return View(function.__self__, name)
-        return slicer.make(result) if result.__class__ in (list, dict) else result
+            return View(owner, name)
+        return slicer.make(result) if name == "copy" else result
 
     return compute

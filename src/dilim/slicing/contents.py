@@ -14,12 +14,13 @@ arguments from here.
 
 from __future__ import annotations
 
+import operator
 import types
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing import heap, modes
 from dilim.slicing.attributes import is_dilims, is_module, is_traced
-from dilim.slicing.errors import OnHost, Unsliceable
+from dilim.slicing.errors import OnHost, Unsliceable, attempted
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import is_constant, needs_value
 from dilim.slicing.values import UNBOUND, Range, View, holds_host
@@ -82,7 +83,7 @@ def item(slicer: Slicer, container: Any, key: Any) -> Any:
         OnHost: the host changes the container, or only the host can look at the item.
     """
     slicer.look_into(container)
-    value = container[key]
+    value = attempted(operator.getitem, container, key)
     if key.__class__ is int and key < 0 and container.__class__ is list:
         if any(owner == id(container) for owner, _ in slicer.heap):
             counted(slicer, container)
@@ -143,14 +144,14 @@ def argument(
 
 
 def _arguments(slicer: Slicer, container: Any, **how: Any) -> Any:
-    items = opened(slicer, container)
-    if type(items) is dict:
-        pairs = {argument(slicer, k, **how): argument(slicer, x, **how) for k, x in items.items()}
-        return items if all(pairs[key] is x for key, x in items.items()) else pairs
-    found = [argument(slicer, x, **how) for x in items]
-    if all(x is y for x, y in zip(found, items, strict=True)):
-        return items
-    return found if type(items) is list else tuple(found)
+    known = opened(slicer, container)
+    if type(known) is dict:
+        pairs = {argument(slicer, k, **how): argument(slicer, x, **how) for k, x in known.items()}
+        return known if all(pairs[key] is x for key, x in known.items()) else pairs
+    found = [argument(slicer, x, **how) for x in known]
+    if all(x is y for x, y in zip(found, known, strict=True)):
+        return known
+    return found if type(known) is list else tuple(found)
 
 
 def rely_on(slicer: Slicer, value: Any, only_walks: bool = False) -> None:

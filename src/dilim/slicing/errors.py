@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -78,3 +78,20 @@ def placed(line: int) -> Iterator[None]:
 
 class LoopSignal(Exception):
     """Ends an attempt to interpret a loop; see `loops`."""
+
+
+def attempted(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+    """What an operation that stands in the user's code gives.
+
+    All that the slicer does for the user goes through here, so that an error in the slicer itself
+    is never taken for one of the user's.
+
+    Raises:
+        OnHost: it raises, and so it will on the host, where it can be seen.
+    """
+    try:
+        return function(*args, **keywords)
+    except (OnHost, Unsliceable, Restart, LoopSignal, RecursionError):
+        raise
+    except Exception as error:
+        raise OnHost(f"{type(error).__name__}: {error}") from None

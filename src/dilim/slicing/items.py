@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing import contents, heap, numbers, parts, picking, program
-from dilim.slicing.errors import OnHost
+from dilim.slicing.errors import OnHost, attempted
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import beside, check_depth, is_constant, needs_value
 from dilim.slicing.parts import Part
@@ -80,9 +80,11 @@ def read(slicer: Slicer, step: program.Step, node: ast.Subscript) -> Callable[[]
     if not is_constant(index):
         raise OnHost("an index that is no constant")
     if owner.__class__ is list and index.__class__ is slice:
-        return lambda: slicer.make(contents.opened(slicer, owner)[index])
+        return lambda: slicer.make(
+            attempted(operator.getitem, contents.opened(slicer, owner), index)
+        )
     if owner.__class__ in (tuple, str, bytes, range) or id(owner) in slicer.fresh:
-        return lambda: owner[index]
+        return lambda: attempted(operator.getitem, owner, index)
     if owner.__class__ in (list, dict):
         return functools.partial(contents.item, slicer, owner, index)
     raise OnHost(f"an item of {type(owner).__name__}")
@@ -91,9 +93,9 @@ def read(slicer: Slicer, step: program.Step, node: ast.Subscript) -> Callable[[]
 def _tensor_item(slicer: Slicer, step: program.Step, x: Tensor, index: Any) -> Any:
     position, is_dynamic = parts.position(index)
     if not is_dynamic:
-        return x[position]
+        return attempted(operator.getitem, x, position)
     is_view = not any(isinstance(each, Tensor | list) for each in parts.of_index(index))
-    result = _if_in_range(slicer, step, x, index, lambda: x[position])
+    result = _if_in_range(slicer, step, x, index, lambda: attempted(operator.getitem, x, position))
     if is_view:
         parts.follow(slicer.trace, result, Part(x, parts.of_index(index), step))
     return result
@@ -154,7 +156,7 @@ def write(
         if isinstance(value, Tensor) and parts.is_at(slicer.trace, value, owner, index):
             return lambda: None  # what ``x[i] += y`` ends with
         position, is_dynamic = parts.position(contents.index(slicer, index))
-        replace = functools.partial(operator.setitem, owner, position)
+        replace = functools.partial(attempted, operator.setitem, owner, position)
         if is_dynamic:
             return lambda: _if_in_range(
                 slicer, step, owner, index, lambda: replace(beside(value, owner))
@@ -168,7 +170,7 @@ def write(
         if not _has(owner, index):
             check_depth(slicer, owner)
         given = contents.opened(slicer, value) if index.__class__ is slice else value
-        return lambda: operator.setitem(owner, index, given)
+        return lambda: attempted(operator.setitem, owner, index, given)
     if owner.__class__ in (list, dict) and is_constant(index) and index.__class__ is not slice:
         return _put(slicer, owner, index, value)
     raise OnHost

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dilim.slicing import contents
 from dilim.slicing.errors import OnHost, Restart
+from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from dilim.slicing.program import Statement
@@ -87,6 +88,20 @@ def taken(slicer: Slicer, iterator: Any) -> Any:
     slicer.taken.add(id(iterator))
     renew(slicer)
     return again(iterator)
+
+
+def items(slicer: Slicer, value: Any) -> Any:
+    """What something gives that is gone over, in order; an iterator of the region is used up.
+
+    Raises:
+        OnHost: only the host can go over it.
+    """
+    kind = type(value)
+    if kind in ITERATORS:
+        return tuple(taken(slicer, value))
+    if isinstance(value, Tensor):
+        raise OnHost("a tensor is gone over")
+    return value if kind in (str, bytes, range) else contents.opened(slicer, value)
 
 
 def is_repeatable(items: Any) -> bool:

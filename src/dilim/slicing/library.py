@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dilim.ir.types import Type
 from dilim.slicing import attributes, contents
 from dilim.slicing.attributes import is_module
-from dilim.slicing.errors import OnHost
+from dilim.slicing.errors import OnHost, attempted
 from dilim.slicing.fingerprints import Kept
 from dilim.slicing.values import Array, Host, holds_host, is_among, owner_of
 from dilim.tensors.creation import asarray, from_dlpack, from_numpy, tensor
@@ -101,8 +101,7 @@ def _called(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, 
     for x in (*args, *keywords.values()):
         slicer.know_leaves(x)
     if clears:
-        leaves = owner.parameters() if callable(owner.parameters) else owner.parameters
-        for leaf in leaves:
+        for leaf in [owner] if isinstance(owner, Tensor) else _leaves_of(owner):
             slicer.clear_grad(leaf)
     elif _looks_at_gradients(owner):
         for x in (owner, *args):
@@ -110,7 +109,7 @@ def _called(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, 
                 slicer.use_grad(leaf)
     found = slicer.relied.get(id(owner)) if is_module(type(owner)) else None
     before = None if found is None else Kept(found)
-    result = function(*args, **keywords)
+    result = attempted(function, *args, **keywords)
     if before is not None and before.put_back():
         raise OnHost("a method that sets attributes of a module")
     return slicer.in_graph(result)

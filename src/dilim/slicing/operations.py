@@ -20,10 +20,11 @@ from dilim.slicing import (
     contents,
     heap,
     items,
+    iterators,
     numbers,
     program,
 )
-from dilim.slicing.errors import OnHost
+from dilim.slicing.errors import OnHost, attempted
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import PLAIN, applied, check_depth, is_constant
 from dilim.slicing.values import Choice, Host, View, holds_host, is_received
@@ -223,7 +224,7 @@ def _augmented(slicer: Slicer, node: Any, name: str) -> Ready:
         if not isinstance(node.op, ast.Add):
             raise OnHost("a list is repeated")
         check_depth(slicer, a)
-        return lambda: a.extend(b)
+        return lambda: a.extend(iterators.items(slicer, b))
     if not isinstance(a, Tensor):
         function = _BINARY[type(node.op)]
 
@@ -241,9 +242,9 @@ def _unary(slicer: Slicer, function: Callable[[Any], Any], operand: Any) -> Call
     if function is operator.not_:
         return lambda: _negated(slicer.condition(operand))
     if x.__class__ is Number:
-        return lambda: numbers.unary(function, x)
+        return lambda: attempted(numbers.unary, function, x)
     if isinstance(x, Tensor) or x.__class__ in PLAIN:
-        return lambda: function(x)
+        return lambda: attempted(function, x)
     raise OnHost(f"{function.__name__} of {type(x).__name__}")
 
 
@@ -270,7 +271,7 @@ def _compare(slicer: Slicer, node: ast.Compare) -> Callable[[], Any]:
         b = contents.opened(slicer, b) if b.__class__ is View else b
         if not is_constant(a) or not is_constant(b):
             raise OnHost("a search on the host")
-        return lambda: function(a, b)
+        return lambda: attempted(function, a, b)
     if (a is None or b is None) and _are_told_apart(slicer, a, b):
         return lambda: function(a, b)
     return binary(slicer, function, left, right)

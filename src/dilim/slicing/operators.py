@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing import numbers
-from dilim.slicing.errors import OnHost, Restart
+from dilim.slicing.errors import OnHost, Restart, attempted
 from dilim.slicing.numbers import Number
 from dilim.tensors.tensor import Tensor
 
@@ -28,15 +28,15 @@ def applied(function: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
                 raise needs_value(a if a.__class__ is Number else b)
             a, b = beside(a, b), beside(b, a)
         if all(isinstance(x, Tensor) or is_constant(x) for x in (a, b)):
-            return function(a, b)
+            return attempted(function, a, b)
         raise OnHost(f"{function.__name__} of a tensor and an object of the host")
     if a.__class__ is Number or b.__class__ is Number:
         if numbers.is_number(a) and numbers.is_number(b):
-            return numbers.binary(function, a, b)
+            return attempted(numbers.binary, function, a, b)
         raise OnHost("a number of the program and another object")
     if is_constant(a) and is_constant(b):
         _check_small(function, a, b)
-        return function(a, b)
+        return attempted(function, a, b)
     raise OnHost(f"{function.__name__} of {type(a).__name__} and {type(b).__name__}")
 
 

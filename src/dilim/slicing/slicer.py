@@ -31,10 +31,8 @@ from dilim.slicing import (
 )
 from dilim.slicing.errors import (
     TOO_LONG,
-    LoopSignal,
     MayBeUnbound,
     OnHost,
-    Restart,
     Unsliceable,
     placed,
 )
@@ -189,11 +187,6 @@ class Slicer(Naming):
         except OnHost as refusal:
             self.on_host(step, refusal.reason)
             return
-        except (Unsliceable, Restart, LoopSignal):
-            raise
-        except Exception as error:  # the same happens on the host, where it can be seen
-            self.on_host(step, f"{type(error).__name__}: {error}")
-            return
         self.flush_effects()
         top = self.step_frame = self.trace.top
         mark = Mark(self, top)
@@ -207,12 +200,6 @@ class Slicer(Naming):
         except OnHost as refusal:
             mark.undo()
             self.on_host(step, refusal.reason)
-            return
-        except (Unsliceable, Restart, LoopSignal):
-            raise
-        except Exception as error:  # the same happens on the host, where it can be seen
-            mark.undo()
-            self.on_host(step, f"{type(error).__name__}: {error}")
             return
         if mark.has_grown():
             self.notes.graph(self.scope.code, step.line)
