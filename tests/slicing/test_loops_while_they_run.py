@@ -2,8 +2,8 @@
 
 from slicing.comparing import Call, check
 
-# elements that are not in row-major order: the function is left as it is
-TURNED = Call("[dilim.ones((3, 2)).T]")
+# memory that is not in row-major order: the function is left as it is
+TURNED = Call("[dilim.from_numpy(np.ones((3, 4))[:, ::2])]")
 
 
 def test_a_break_in_the_else_of_a_loop_is_of_the_loop_around_it():

@@ -24,6 +24,7 @@ from slicing import (
     small_real,
     small_training,
     small_values,
+    small_views,
 )
 from slicing.comparing import Call, check
 
@@ -46,6 +47,7 @@ ALL = {
     **small_lessons.PROGRAMS,
     **small_values.VALUES,
     **small_outside.PROGRAMS,
+    **small_views.PROGRAMS,
     **small_identity.PROGRAMS,
     **small_iterations.PROGRAMS,
     **small_names.PROGRAMS,

@@ -18,13 +18,15 @@ from dilim import dtypes
 from dilim.ir.types import Type
 from dilim.runtime.devices import CPU, Storage
 from dilim.slicing.attributes import in_classes
-from dilim.slicing.errors import OnHost, Unsliceable
+from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.fingerprints import Fingerprint
 from dilim.slicing.gates import Demands, Gate, tuple_of
+from dilim.slicing.host_tensors import place_in_whole, whole_of
 from dilim.slicing.numbers import BOUNDS, SMALL, Number, type_of_kind
 from dilim.slicing.operators import is_constant
 from dilim.slicing.values import UNBOUND
 from dilim.tensors.cells import Cell
+from dilim.tensors.layouts import steps_to
 from dilim.tensors.tensor import Tensor
 from dilim.tensors.tracer import Trace
 
@@ -80,6 +82,7 @@ class Entry:
         self._holders: dict[Cell, _Memory] = {}
         self._distinct: dict[str, None] = {}
         self._tensors: dict[str, Demands] = {}
+        self._wholes: set[str] = set()
 
     # --- paths ----------------------------------------------------------------------------
 
@@ -210,14 +213,12 @@ class Entry:
         if x.device is not CPU:
             raise Unsliceable(f"a tensor on {x.device.name}")
         self._path_of[id(x)] = path
-        data = x._data
-        if not data.flags.c_contiguous:
-            raise Unsliceable("a tensor whose elements are not in row-major order")
+        is_row_major = x._data.flags.c_contiguous
         layout = [
             f"{path}.__class__ is {self.constant(Tensor)}",
             f"{path}._shape == {x.shape!r} and {path}._dtype is {self.constant(x.dtype)}",
             f"{path}._device is {self.constant(CPU)}",
-            f"{path}._data.flags.c_contiguous",
+            f"{'' if is_row_major else 'not '}{path}._data.flags.c_contiguous",
         ]
         tape = [
             f"{path}._node is None",
@@ -230,26 +231,50 @@ class Entry:
             ]
         for condition in layout + tape:
             self.guard(condition)
-        is_plain = x._node is None and not x.requires_grad
-        self._tensors[path] = Demands(tuple(layout), tuple(tape), is_plain)
-        self.adopt(x, path, data)
+        if id(x._storage) in self.trace._cells or ("whole", path) in self.decisions:
+            self._adopt_whole(x, path)
+        elif is_row_major:
+            is_plain = x._node is None and not x.requires_grad
+            self._tensors[path] = Demands(tuple(layout), tuple(tape), is_plain)
+            self._adopt(x, path, x._data)
+        else:
+            self._adopt_whole(x, path)
         return x
 
-    def adopt(self, x: Tensor, path: str | None, data: np.ndarray) -> None:
-        """Make the memory of a tensor a variable of the program.
-
-        Raises:
-            Unsliceable: another tensor over the same memory is one already.
-        """
-        cells = self.trace._cells
-        if id(x._storage) in cells:
-            raise Unsliceable("two tensors that are different views of the same memory")
+    def _adopt(self, x: Tensor, path: str, data: np.ndarray) -> None:
+        """Make memory of a tensor a variable of the program."""
         root = self.trace.frames[0].builder
         variable = root.variable(Type(data.shape, x.dtype), _word(x.name))
-        cell = Cell(variable, data, x._storage)
-        cells[id(x._storage)] = cell
-        if path is not None:
-            self._memory[cell] = path
+        cell = self.trace._cells[id(x._storage)] = Cell(variable, data, x._storage)
+        self._memory[cell] = path
+
+    def _adopt_whole(self, x: Tensor, path: str) -> None:
+        """Make all of the memory that a tensor is a view of a variable of the program.
+
+        Raises:
+            Restart: a part of it is one already.
+            Unsliceable: there is no telling where it is, or it cannot be followed.
+        """
+        known = self.trace._cells.get(id(x._storage))
+        before = None if known is None else self._memory.get(known)
+        place = place_in_whole(x)
+        whole = whole_of(x)
+        if known is None:
+            if not whole._data.flags.c_contiguous:
+                raise Unsliceable("a tensor over memory that is not in row-major order")
+            made = f"{self.constant(whole_of)}({path})"
+            self._tensors[made] = Demands((), (), True)
+            self._adopt(whole, made, whole._data)
+        elif before is None:
+            raise Unsliceable("two tensors that are different views of the same memory")
+        elif before not in self._wholes:
+            raise Restart(("whole", before))
+        else:
+            self.guard(f"{path}._storage is {before}._storage")
+        self._wholes.add(self._memory[self.trace._cells[id(x._storage)]])
+        self.guard(f"{self.constant(place_in_whole)}({path}) == {place!r}")
+        if steps_to(x._data, whole._data) is None:
+            raise Unsliceable("a view that a graph cannot follow")
 
     def memory(self, cell: Cell) -> str:
         """The path of the tensor whose memory a variable is."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
+from weakref import WeakValueDictionary
 
 from dilim import dtypes
 from dilim.ops.table import OPERATIONS
@@ -13,6 +14,9 @@ from dilim.tensors.dispatch import apply
 from dilim.tensors.layouts import Step
 from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
+from dilim.tensors.tracer import row_major_view
+
+_WHOLES: Final[WeakValueDictionary[int, Tensor]] = WeakValueDictionary()
 
 
 def with_gradient(x: Tensor, maker: str = "identity") -> Tensor:
@@ -38,6 +42,29 @@ def part_of(base: Tensor, index: Any) -> Tensor:
     """A view of a tensor at an index."""
     with no_grad():
         return base[index]
+
+
+def whole_of(x: Tensor) -> Tensor:
+    """A tensor over all of the memory that a tensor is a view of, in row-major order if it can.
+
+    While somebody has it, it is the same one.
+    """
+    storage = x._storage
+    whole = _WHOLES.get(id(storage))
+    if whole is None or whole._storage is not storage:
+        whole = object.__new__(Tensor)
+        data = row_major_view(storage.buffer)
+        whole._fill(data, data.shape, x.dtype, CPU)
+        whole._storage = storage
+        _WHOLES[id(storage)] = whole
+    return whole
+
+
+def place_in_whole(x: Tensor) -> tuple[Any, ...]:
+    """Where the elements of a tensor are in all of its memory, and how that is arranged."""
+    whole = row_major_view(x._storage.buffer)
+    begin = x._data.ctypes.data - whole.ctypes.data
+    return whole.shape, whole.strides, x._data.strides, begin
 
 
 def memory_of(holder: Any) -> Tensor:

@@ -119,7 +119,7 @@ class Trace(Tracer):
             with self._where_made(storage):
                 cell.value, cell.frame = self._constant(storage.buffer), self.top
         else:
-            root = _row_major_view(storage.buffer)
+            root = row_major_view(storage.buffer)
             kind = Type(root.shape, dtypes.from_numpy(root.dtype))
             name = re.sub(r"\W", "_", x.name) if x.name and not x._is_view else ""
             cell = Cell(self.frames[0].builder.variable(kind, name), root, storage)
@@ -354,7 +354,7 @@ class Trace(Tracer):
         return f"<trace of {len(self.frames[0].builder.nodes)} nodes>"
 
 
-def _row_major_view(array: np.ndarray) -> np.ndarray:
+def row_major_view(array: np.ndarray) -> np.ndarray:
     """The array with its axes as in memory, if it then lies in row-major order."""
     order = sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis]))
     turned = array[tuple(slice(None, None, -1 if s < 0 else 1) for s in array.strides)]
