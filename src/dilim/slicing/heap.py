@@ -173,9 +173,13 @@ def written(slicer: Interpreter, owner: Any, key: Any, value: str) -> str:
     return f"R.{function}({_object(slicer, owner)}, {_shown(slicer, key)}, {value})"
 
 
-def forgotten(slicer: Interpreter, owner: Any, key: Any) -> str:
-    """Code that tells that the host has set a place."""
-    return f"R.now.pop((id({_object(slicer, owner)}), {_shown(slicer, key)}), None)"
+def forgotten(slicer: Hosting, statement: Statement) -> list[str]:
+    """Code that tells which place a statement of the host has set."""
+    place = set_by(slicer, statement)
+    if place is None:
+        return []
+    owner, key = _object(slicer, place[0]), _shown(slicer, place[1])
+    return [f"R.now.pop((id({owner}), {key}), None)"]
 
 
 def _object(slicer: Interpreter, owner: Any) -> str:

@@ -112,9 +112,7 @@ class Hosting(Showing):
         pending.is_blind &= look.is_blind
         pending.is_pure &= look.is_pure
         pending.add(statement)
-        place = heap.set_by(self, statement)
-        if place is not None:
-            pending.forgets.append(heap.forgotten(self, *place))
+        pending.forgets += heap.forgotten(self, statement)
         for name in scopes.writes(statement):
             self.forget_name(scope, name)
             if what_hosts_do.deletes(statement, name):
