@@ -1,5 +1,6 @@
 """Programs as lessons on training have them, in small; see `small_programs`."""
 
+from slicing.comparing import Call
 from slicing.small_programs import Small
 
 _HELPERS = "\n".join(
@@ -116,6 +117,52 @@ def f(x, k, n):
     ),
 }
 
+NAMES = {
+    "a name that a block without gradients binds": Small(
+        """
+from collections import deque
+
+LOG = deque(maxlen=9)
+
+def f(x, n):
+    k = 0
+    while k < n:
+        if k > 1:
+            with dilim.no_grad():
+                target = (x * 2, k)
+            x = x + target[0].sum() * target[1]
+        LOG.append(k)
+        k += 1
+    return x
+""",
+        tuple(f"[dilim.ones(2), {n}]" for n in (3, 4, 0, 5)),
+        None,
+        None,
+    ),
+    "a name that is bound in a context of the user's, which has another name of dilim's": Small(
+        """
+import contextlib
+import types
+
+real = dilim
+dilim = types.SimpleNamespace(no_grad=lambda: contextlib.suppress(ValueError))
+
+def f(x, n):
+    a = x
+    with dilim.no_grad():
+        a = x * 2
+        if n > 1:
+            raise ValueError(n)
+        a = a + 1
+    return a
+""",
+        tuple(Call(f"[real.ones(2), {n}]") for n in (1, 2, 0, 5)),
+        None,
+        None,
+        may_leave=True,
+    ),
+}
+
 NUMBERS = {
     "the largest and the least of numbers": Small(
         """
@@ -169,4 +216,4 @@ def f(x, n, end):
     ),
 }
 
-PROGRAMS = {**HOST, **NUMBERS}
+PROGRAMS = {**HOST, **NAMES, **NUMBERS}

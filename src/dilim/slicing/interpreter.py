@@ -19,6 +19,7 @@ from dilim.slicing.host import Action, Objects
 from dilim.slicing.keeping import Held, Keeping
 from dilim.slicing.liveness import Liveness, liveness_of
 from dilim.slicing.numbers import Number
+from dilim.slicing.quiet import quiet_in
 from dilim.slicing.report import Notes
 from dilim.slicing.tapes import Tapes
 from dilim.slicing.tracing import SlicerTrace, symbolic
@@ -61,7 +62,7 @@ class Scope:
 
     def __post_init__(self) -> None:
         self.env[RETURNED] = False
-        self.live = liveness_of(self.code)
+        self.live = liveness_of(self.code, quiet_in(self.code, self.function))
 
     def names_after(self, statement: program.Statement | None) -> frozenset[str]:
         """The names that may be read after a statement, on any way out of it."""

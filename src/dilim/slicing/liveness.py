@@ -27,13 +27,17 @@ class Liveness:
     Args:
         code: the function.
         after: names that are read after its body.
+        quiet: ``with`` statements that never swallow an error.
 
     Attributes:
         after: statement -> names that may be read after it, before they are bound anew.
         head: loop -> names that may be read from the beginning of a turn on.
     """
 
-    def __init__(self, code: Function, after: Names = _EMPTY) -> None:
+    def __init__(
+        self, code: Function, after: Names = _EMPTY, quiet: frozenset[With] = frozenset()
+    ) -> None:
+        self._quiet = quiet
         self.after: dict[Statement, Names] = {}
         self.head: dict[Statement, Names] = {}
         self._breaks: list[tuple[Names, Names]] = []
@@ -64,12 +68,13 @@ class Liveness:
             case Exit():
                 return self._exit(statement)
             case With():
-                outer, self._caught = self._caught, live
-                inner = self._block(statement.body, live) | live
+                caught = _EMPTY if statement in self._quiet else live
+                outer, self._caught = self._caught, self._caught | caught
+                inner = self._block(statement.body, live) | caught
                 self._caught = outer
                 self.after[statement.entering], self.after[statement.leaving] = inner, live
                 target = {statement.target} if statement.target else set()
-                return (inner - target) | live | _name(statement.context)
+                return (inner - target) | caught | _name(statement.context)
             case For():
                 return self._for(statement, live)
             case While():
@@ -111,11 +116,12 @@ class Liveness:
         return head
 
 
-def liveness_of(code: Function) -> Liveness:
-    """The liveness of a function, found once."""
-    found: Liveness | None = code.codes.get("liveness")
+def liveness_of(code: Function, quiet: frozenset[With] = frozenset()) -> Liveness:
+    """The liveness of a function, found once; see `Liveness`."""
+    key = "liveness", quiet
+    found: Liveness | None = code.codes.get(key)
     if found is None:
-        found = code.codes["liveness"] = Liveness(code)
+        found = code.codes[key] = Liveness(code, code.codes.get("after", _EMPTY), quiet)
     return found
 
 

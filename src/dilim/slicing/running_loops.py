@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from dilim.slicing.learning import Learner
-from dilim.slicing.liveness import Liveness, liveness_of
+from dilim.slicing.liveness import liveness_of
 from dilim.slicing.loop_bodies import exits
 from dilim.slicing.program import For, Function, While
 from dilim.slicing.region import LEFT, Region
@@ -117,7 +117,6 @@ def code_of_loop(code: Function, loop: While | For) -> Function:
         if not any(x is loop for x in code.body):
             after = after.union(*liveness_of(code).head.values())
         found.codes["after"] = after
-        liveness = found.codes["liveness"] = Liveness(found, after)
-        found.codes["reads"] = tuple(sorted(liveness.head[body]))
+        found.codes["reads"] = tuple(sorted(liveness_of(found).head[body]))
         code.codes[key] = found
     return found
