@@ -245,6 +245,8 @@ def f(x):
     return P.detach(), P.detach() * x, x.detach()
 """,
         (*VECTOR, Call(VECTOR[0], before='P.name = "q"')),
+        None,
+        None,
     ),
 }
 

@@ -52,6 +52,9 @@ def prepare(
     if isinstance(owner_of(function), Tensor) and function.__name__ == "detach":
         x = owner_of(function)
         if not slicer.trace.owns(x):
+            slicer.entry.guard(f"{slicer.entry.path(x)}.name == {x.name!r}")
+            if x.name is not None:
+                raise OnHost("a tensor that has a name, which goes with it")
             return lambda: slicer.trace.tensor(slicer.trace.handle(x))
 
     def compute() -> Any:
