@@ -147,6 +147,28 @@ def f(x):
         None,
         may_leave=True,
     ),
+    "an attribute that the host sees on a path that goes on": Small(
+        """
+class Box:
+    def __init__(self):
+        self.w = dilim.tensor(0.0)
+        self.scale = 0.5
+
+B = Box()
+
+def f(x):
+    B.w = dilim.tanh(B.w)
+    if B.w:
+        return x
+    elif B.scale:
+        undefined
+""",
+        ("[dilim.ones(2)]",),
+        None,
+        None,
+        raises=(1,),
+        may_leave=True,
+    ),
     "properties": Small(
         """
 class P:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dilim import dtypes
-from dilim.slicing import numbers, parts
+from dilim.slicing import identities, numbers, parts
 from dilim.slicing.numbers import Number
 from dilim.slicing.parts import Part
 from dilim.slicing.values import Choice
@@ -135,6 +135,9 @@ class CarriedObjects:
         is_known = same == self.same
         self.same = same
         self._objects = {slot: list(self._leaves(x)) for slot, x in ends.items()}
+        made = [each.tensor for x in self._objects.values() for each in x if isinstance(each, Made)]
+        for x in made:
+            identities.refuse_shared(self.slicer, x, made)
         for slot, found in self._objects.items():
             if slot in same:
                 is_known &= self.candidates.pop(slot, None) is None

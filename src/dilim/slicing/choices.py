@@ -14,7 +14,7 @@ from dilim.slicing import classes, contents, numbers
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import PLAIN
-from dilim.slicing.values import UNBOUND, Choice, items_of
+from dilim.slicing.values import UNBOUND, Choice, View, items_of
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ def truth(slicer: Slicer, value: Any) -> bool | Number:
         if value.size != 1:
             raise Unsliceable("the truth of a tensor of several elements")
         return numbers.from_tensor(value, bool)
+    if kind is View:
+        return truth(slicer, value.owner)
     if kind in (list, dict) and id(value) not in slicer.fresh:
         contents.counted(slicer, value)
         return bool(value)

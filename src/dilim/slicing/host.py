@@ -147,18 +147,30 @@ class Objects:
         is_sure = known is not None and known.flag is True and self._makers.get(x._data.cell) is x
         return known.number if known is not None and is_sure else None
 
-    def hold(self, x: Tensor, number: int | None = None) -> None:
+    def held_of(self, x: Tensor) -> Held:
+        """What the host has of a tensor that the region made.
+
+        Raises:
+            Unsliceable: it has it as a view of something.
+        """
+        cell = self.one_of.own(x)._data.cell
+        if cell not in self.held or self._makers.get(cell) is not self.one_of.own(x):
+            raise Unsliceable("a view that host code may have got")
+        return self.held[cell]
+
+    def hold(self, x: Tensor, number: int | None = None, flag: Any = True) -> None:
         """Take note that the host has the object of a tensor.
 
         Args:
             x: the tensor.
             number: of the object; by default its own.
+            flag: see `Held`.
         """
         x = self.one_of.own(x)
         cell = x._data.cell
         self._makers.setdefault(cell, x)
         self._numbers.setdefault(cell, len(self._numbers) if number is None else number)
-        self.held[cell] = Held(self._numbers[cell], self.trace.contents(cell))
+        self.held[cell] = Held(self._numbers[cell], self.trace.contents(cell), flag)
 
     def number_of(self, key: Any) -> int:
         """The number of the object for some memory or view, the same on all paths."""

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dilim.slicing import bundles, parts
-from dilim.slicing.errors import Restart
+from dilim.slicing.errors import Restart, Unsliceable
 from dilim.slicing.parts import Part
-from dilim.slicing.values import Choice, items_of, owner_of
+from dilim.slicing.values import Choice, Held, items_of, owner_of
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from dilim.slicing.interpreter import State
     from dilim.slicing.joins import Join
+    from dilim.slicing.slicer import Slicer
 
 Made = Callable[[Sequence[Tensor]], Any]
 Found = list[tuple[Made, Made]]
@@ -59,18 +61,87 @@ def _found(join: Join, side: int, x: Tensor) -> tuple[Any, Made] | None:
         return (side, id(part)), _part_at(join, part, join.alone(side, part.index))
     if cell in join.trace.parts:
         raise Restart(("host", join.trace.parts[cell].maker))
-    made = join.shared(side, x)
+    refuse_shared(join.slicer, x, join.reached[side].tensors)
+    made = _shared(join, side, x)
     return None if made is None else ((side, id(x)), made)
 
 
-def in_several_places(state: State) -> set[int]:
-    """Identities of tensors to which more than one name, attribute or item refers."""
-    places = [x for env in state.envs for x in env.values()]
-    places += state.heap.values()
-    for contents in state.contents.values():
-        places += contents.values() if isinstance(contents, dict) else contents
-    count = Counter(key for x in places for key in set(map(id, _tensors(x))))
-    return {key for key, number in count.items() if number > 1}
+def refuse_shared(slicer: Slicer, x: Tensor, others: Iterable[Tensor]) -> None:
+    """See to it that no other tensor is over the same memory as one that is carried by its numbers.
+
+    Raises:
+        Restart: one is, so that the host has to make the view.
+    """
+    cell = x._data.cell
+    sharing = [y for y in others if slicer.trace.owns(y) and y._data.cell is cell and y is not x]
+    makers = [slicer.made_by[id(y)] for y in (x, *sharing) if id(y) in slicer.made_by]
+    if sharing and makers:
+        raise Restart(("host", makers[0]))
+    if sharing:
+        raise Unsliceable("tensors that share memory are carried out of a branch or loop")
+
+
+def _shared(join: Join, side: int, x: Tensor) -> Made | None:
+    """A tensor that a side has made, as one object for all that refer to it, the host included."""
+    held = _held_of(join, side, x)
+    if id(x) not in join.reached[side].several and held is None:
+        return None
+    if (side, id(x)) not in join.shared:
+        make, made = join.beside_zeros(side, x), list[Tensor]()
+        flags: list[Any] = [False, False]
+        flags[side] = held is not None and held.flag
+        flag = join.flag(*flags)
+
+        def once(results: Sequence[Tensor]) -> Tensor:
+            if not made:
+                made.append(make(results))
+                if held is not None:
+                    join.given.append((made[0], held._replace(flag=flag(results))))
+            return made[0]
+
+        join.shared[side, id(x)] = once
+    return join.shared[side, id(x)]
+
+
+def _held_of(join: Join, side: int, x: Tensor) -> Held | None:
+    """What the host has got of a tensor that a side has made, and may keep."""
+    objects = join.slicer.objects
+    held, objects.held = objects.held, join.sides[side].state.held
+    try:
+        return objects.held_of(x) if objects.may_be_given(x) else None
+    finally:
+        objects.held = held
+
+
+class Reached:
+    """What names, attributes and items stand for at the end of a side.
+
+    Args:
+        slicer: who interprets.
+        state: at the end of the side.
+    """
+
+    def __init__(self, slicer: Slicer, state: State) -> None:
+        self._slicer = slicer
+        self._places = [x for env in state.envs for x in env.values()]
+        self._places += state.heap.values()
+        for contents in state.contents.values():
+            self._places += contents.values() if isinstance(contents, dict) else contents
+
+    @functools.cached_property
+    def tensors(self) -> list[Tensor]:
+        """The tensors that they may be, once for each place."""
+        found: list[Tensor] = []
+        for x in self._places:
+            each = (y for x in _tensors(x) for _, y in self._slicer.one_of.alternatives(x))
+            found += {id(y): y for y in each}.values()
+        return found
+
+    @functools.cached_property
+    def several(self) -> set[int]:
+        """Identities of tensors to which more than one of them refers."""
+        count = Counter(map(id, self.tensors))
+        return {key for key, number in count.items() if number > 1}
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:

@@ -20,6 +20,7 @@ from dilim.slicing.values import (
     UNBOUND,
     Choice,
     Conflict,
+    Held,
     Host,
     holds_hidden,
     items_of,
@@ -48,8 +49,9 @@ class Join:
         self.start = start
         self.sides = (a, b)
         self.columns: list[tuple[Tensor, Tensor]] = []
-        self._several = [identities.in_several_places(side.state) for side in self.sides]
-        self._shared: dict[tuple[int, int], Made] = {}
+        self.reached = [identities.Reached(slicer, side.state) for side in self.sides]
+        self.given: list[tuple[Tensor, Held]] = []
+        self.shared: dict[tuple[int, int], Made] = {}
 
     @contextmanager
     def within(self, side: int) -> Iterator[None]:
@@ -84,7 +86,7 @@ class Join:
         fresh = {key: self._container(key, reached) for key in {**reached[0], **reached[1]}}
         cells = {cell: self._cell(cell) for cell in {**a.written, **b.written}}
         held = {
-            key: held_after(key, self.sides, slicer.objects, self.flag)
+            key: held_after(key, self.sides, slicer.objects, self.flag, self.alone)
             for key in {**a.state.held, **b.state.held}
         }
         columns = [*map(list, zip(*self.columns, strict=True))] or [[], []]
@@ -111,8 +113,10 @@ class Join:
         if a.dead != b.dead:
             alive = b.state if a.dead else a.state
             joined.cleared, joined.uncounted = alive.cleared, alive.uncounted
-            joined.held, joined.handed, joined.seen = alive.held, alive.handed, alive.seen
+            joined.handed, joined.seen = alive.handed, alive.seen
         slicer.restore(joined)
+        for x, known in self.given:
+            slicer.objects.hold(x, known.number, known.flag)
 
     # --- parts ----------------------------------------------------------------------------
 
@@ -220,7 +224,7 @@ class Join:
             return lambda _: Conflict(_LEAF)
         if isinstance(value, Tensor):
             pair = (value, None) if side == 0 else (None, value)
-            return self._one_of(self._beside_zeros(side, value), identities.found(self, *pair))
+            return self._one_of(self.beside_zeros(side, value), identities.found(self, *pair))
         if value.__class__ is Number and self.is_outer(value.tensor):
             return lambda _: value
         if value.__class__ is Number:
@@ -238,27 +242,12 @@ class Join:
             return lambda results: Choice(flag(results), yes(results), no(results))
         return lambda _: value
 
-    def _beside_zeros(self, side: int, x: Tensor) -> Made:
+    def beside_zeros(self, side: int, x: Tensor) -> Made:
         """A tensor of one side, and zeros where the other is taken."""
         with self.within(1 - side):
             zero = False if x.dtype.name == "bool" else 0
             other = self.trace.full(shape=x.shape, value=zero, dtype=x.dtype)
         return self._column(*((x, other) if side == 0 else (other, x)))
-
-    def shared(self, side: int, x: Tensor) -> Made | None:
-        """A tensor that a side has made, as one object for all that refer to it."""
-        if id(x) not in self._several[side]:
-            return None
-        if (side, id(x)) not in self._shared:
-            make, made = self._beside_zeros(side, x), list[Tensor]()
-
-            def once(results: Sequence[Tensor]) -> Tensor:
-                if not made:
-                    made.append(make(results))
-                return made[0]
-
-            self._shared[side, id(x)] = once
-        return self._shared[side, id(x)]
 
     def _column(self, a: Tensor, b: Tensor) -> Made:
         position = len(self.columns)

@@ -79,9 +79,9 @@ class OneOf:
         self._none[id(x)] = numbers.opposite(is_other)
         own = self._own[id(x)] = self._trace.symbol(self._trace.value(self._trace.handle(x)))
         self._others[id(x)] = known
+        self._over[x._data.cell] = x
         self.owners[id(own)] = x
         self._kept += [x, own]
-        self._over[x._data.cell] = x
 
         def take() -> Tensor:
             with no_grad():

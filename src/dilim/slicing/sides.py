@@ -58,7 +58,11 @@ def release_again(trace: SlicerTrace, sides: Sequence[Side]) -> None:
 
 
 def held_after(
-    key: Any, sides: Sequence[Side], objects: Objects, flag: Callable[[Any, Any], Made]
+    key: Any,
+    sides: Sequence[Side],
+    objects: Objects,
+    flag: Callable[[Any, Any], Made],
+    alone: Callable[[int, Any], Made],
 ) -> Made:
     """What the host has of something in the graph after a branch: from both paths, or from one.
 
@@ -67,11 +71,16 @@ def held_after(
         sides: both.
         objects: what stands for what.
         flag: how a bool is made that is one thing on the first side, and another on the second.
+        alone: how a value is made of which the other side has none.
     """
     a, b = (side.state.held.get(key) for side in sides)
     if sides[0].dead or sides[1].dead or a is b:
-        known = a if sides[1].dead else b
-        return lambda _: known
+        side = 0 if sides[1].dead else 1
+        known: Any = (a, b)[side]
+        if known is None or is_node(key) or known.flag is True:
+            return lambda _: known
+        told = alone(side, known.flag)
+        return lambda results: known._replace(flag=told(results))
     if is_node(key):
         return lambda _: a if a == b else on_one_path(a, b)
     found: Any = a or b

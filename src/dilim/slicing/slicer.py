@@ -42,6 +42,7 @@ from dilim.slicing.numbers import Number
 from dilim.slicing.values import UNBOUND, Conflict, Host, Result
 from dilim.tensors.sites import standing_at
 from dilim.tensors.tape import no_grad
+from dilim.tensors.tensor import Tensor
 
 
 class Slicer(Naming):
@@ -203,6 +204,15 @@ class Slicer(Naming):
             return
         if mark.has_grown():
             self.notes.graph(self.scope.code, step.line)
+        self._note_views(step)
+
+    def _note_views(self, step: program.Step) -> None:
+        """Take note of who made tensors that share their memory with others."""
+        for name in step.writes:
+            value = self.env.get(name)
+            if isinstance(value, Tensor) and value._is_view and self.trace.owns(value):
+                self.made_by.setdefault(id(value), step)
+                self.kept.append(value)
         self._end_names(step)
 
     def _end_names(self, step: program.Step) -> None:
