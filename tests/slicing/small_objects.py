@@ -169,6 +169,29 @@ def f(x):
         raises=(1,),
         may_leave=True,
     ),
+    "a new tensor in each turn, written after the host has seen it": Small(
+        """
+class Box:
+    def __init__(self):
+        self.w = dilim.ones(3)
+
+    @property
+    def total(self):
+        return self.w.sum()
+
+B = Box()
+
+def f(n):
+    for i in range(n):
+        B.w = B.w * 0.5
+        B.total.fill_(i)
+        B.w.mul_(3.0)
+    return B.w
+""",
+        ("[3]", "[9]", "[12]", "[0]", "[1]"),
+        None,
+        None,
+    ),
     "properties": Small(
         """
 class P:

@@ -245,6 +245,8 @@ class Carried:
                 if not was_known:
                     raise Again
                 continue
+            if slicer.objects.is_stale(value):
+                slicer.refresh()
             if not slicer.objects.may_be_given(head):
                 continue
             if place not in self.moved:

@@ -147,6 +147,11 @@ class Objects:
         is_sure = known is not None and known.flag is True and self._makers.get(x._data.cell) is x
         return known.number if known is not None and is_sure else None
 
+    def is_stale(self, x: Tensor) -> bool:
+        """Whether memory was written since the host got the object of a tensor that it has."""
+        cell = x._data.cell
+        return self.held[cell].seen is not self.trace.contents(cell)
+
     def held_of(self, x: Tensor) -> Held:
         """What the host has of a tensor that the region made.
 

@@ -93,6 +93,12 @@ class Showing(Interpreter):
         if self.trace.top is not self.step_frame:
             go_back()  # library code is inside a branch or loop of its own
 
+    def refresh(self) -> None:
+        """Let tensors that the host has show what was written into them."""
+        action = self.action(WRITE)
+        action.lines += self.objects.refresh(action)
+        self._send(action)
+
     def _send(self, action: Action) -> None:
         control.send_in(self.trace, action.channel, action.sent, quiet=True)
 
