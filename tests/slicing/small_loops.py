@@ -63,6 +63,22 @@ def f(x, n):
         turns(2, 9, 20, 1),
         None,
     ),
+    "a name that a turn binds on one path and reads": Small(
+        """
+def f(x, n, limit=2):
+    for i in range(n):
+        if i < limit:
+            x = x + 1
+        else:
+            t = x * i
+        x = x + t
+    return x, t
+""",
+        (*turns(0, 3), *turns(20, 1), "[dilim.ones(2), 20, 0]"),
+        None,
+        None,
+        raises=(1, 2, 3, 4),
+    ),
     "a helper with two returns": Small(
         """
 def norm(t):

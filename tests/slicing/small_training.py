@@ -28,6 +28,41 @@ def f(x):
 """,
         VECTOR,
     ),
+    "a loop that begins with a parameter": Small(
+        """
+P = dilim.tensor([0.5, -1.0], requires_grad=True)
+
+def f(x, n):
+    w = P
+    for i in range(12):
+        w = w * x
+    u = x
+    for i in range(n):
+        u = P if i == 2 else u * 0.5
+    (w.sum() + u.sum()).backward()
+    v = P * 2
+    for i in range(11):
+        v = v * x
+    return v, P.grad
+""",
+        ("[dilim.ones(2), 4]", "[dilim.ones(2) * 0.5, 12]", "[dilim.ones(2), 0]"),
+        None,
+        None,
+    ),
+    "a loop that begins with a tensor that was recorded": Small(
+        """
+P = dilim.tensor([0.5, -1.0], requires_grad=True)
+
+def f(w):
+    while abs(w).sum() > 0.1:
+        w = w * 0.5
+    return w
+""",
+        ("[P]", "[P * 2]", "[P.detach()]"),
+        None,
+        None,
+        fallback="its derivative",
+    ),
     "a gradient of an argument": Small(
         "def f(x):\n    (x * x).sum().backward()\n    return x.grad",
         ("[dilim.tensor([1.0, 2.0], requires_grad=True)]",) * 3,

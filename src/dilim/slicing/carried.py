@@ -300,7 +300,10 @@ class Carried:
             if now.__class__ is Host or before.__class__ is Host:
                 self._host_name(name, before, now)
             elif before is UNBOUND and bundles.is_carriable(now):
-                self.first[place] = bundles.zeros_like(now)
+                if name in slicer.scope.live.exposed[self.statement]:
+                    self.starts[place] = bundles.zeros_like(now), UNBOUND
+                else:
+                    self.first[place] = bundles.zeros_like(now)
                 more.append(place)
             elif before is not UNBOUND and is_same(before, now):
                 continue

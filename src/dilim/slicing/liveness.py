@@ -32,6 +32,7 @@ class Liveness:
     Attributes:
         after: statement -> names that may be read after it, before they are bound anew.
         head: loop -> names that may be read from the beginning of a turn on.
+        exposed: loop -> names that a turn may read before it binds them.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Liveness:
         self._quiet = quiet
         self.after: dict[Statement, Names] = {}
         self.head: dict[Statement, Names] = {}
+        self.exposed: dict[Statement, Names] = {}
         self._breaks: list[tuple[Names, Names]] = []
         self._caught = _EMPTY  # read where a context around has swallowed an error
         self._block(code.body, after)
@@ -99,7 +101,15 @@ class Liveness:
                 break
             head |= inner
         self.head[statement] = head
+        self.exposed[statement] = self._turn(statement, _EMPTY) - {statement.target}
         return head | _name(statement.items)
+
+    def _turn(self, statement: For | While, live: Names) -> Names:
+        """The names that are live before a turn after which these are."""
+        self._breaks.append((_EMPTY, live))
+        before = self._block(statement.body, live)
+        self._breaks.pop()
+        return before
 
     def _while(self, statement: While, live: Names) -> Names:
         ended = self._block(statement.otherwise, live)
@@ -113,6 +123,8 @@ class Liveness:
                 break
             head |= inner
         self.head[statement] = head
+        test = self._block(statement.before, _name(statement.test))
+        self.exposed[statement] = self._turn(statement, test)
         return head
 
 

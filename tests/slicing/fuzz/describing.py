@@ -124,6 +124,8 @@ class Description:
             self._entries(path, dict(value.named_parameters()), depth, "{}.{}")
         state = value.state_dict()
         for name, item in state.items():
+            if name == "group":
+                continue  # how parameters are packed, which no result depends on
             text = array_text(item.numpy()) if isinstance(item, dilim.Tensor) else repr(item)
             self._say(f"{path}.state_dict()[{name!r}]", text)
 
