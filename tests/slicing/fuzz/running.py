@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import dilim
+from dilim.tensors import dispatch
 from slicing.fuzz.describing import Description
 
 LIMIT = 20.0  # seconds for one call
@@ -39,12 +40,14 @@ class Moment:
         error: (path, text) lines that describe what it raised; none if it returned.
         origin: where it was raised, in any file.
         state: (path, text) lines that describe the result and everything that can be reached.
+        eager: tensor operations that were carried out eagerly while the function ran.
     """
 
     printed: str = ""
     error: list = field(default_factory=list)
     origin: str = ""
     state: list = field(default_factory=list)
+    eager: int = 0
 
 
 @dataclass
@@ -58,6 +61,24 @@ class Recording:
 
     moments: list
     statistics: object = None
+
+
+class Counter:
+    """Counts operations on eager tensors, in the place of `dispatch.quiet`.
+
+    What is computed while a graph is made, from constants, is no operation of a run.
+    """
+
+    def __init__(self, quiet):
+        self.count = 0
+        self._quiet = quiet
+
+    def run(self, function, *arguments, **keywords):
+        self.count += dispatch.mode.tracer is None
+        return self._quiet.run(function, *arguments, **keywords)
+
+
+COUNTER = dispatch.quiet = Counter(dispatch.quiet)
 
 
 def record(program, compiler):
@@ -148,7 +169,11 @@ class _Run:
                 exec(call.before, names)
                 arguments = eval(call.arguments, names)
                 keywords = eval(call.keywords, names)
-                result = eval(self._program.callee, names)(*arguments, **keywords)
+                before = COUNTER.count
+                try:
+                    result = eval(self._program.callee, names)(*arguments, **keywords)
+                finally:
+                    moment.eager = COUNTER.count - before
                 self._results.append(result)
                 exec(call.after, names, {"result": result})
             except (Exception, TooSlow) as error:

@@ -14,8 +14,9 @@ class Tally:
         raising: how many raise an exception in some call.
         calls: of sliceable programs.
         native_calls: those of them that ran native.
-        native: tensor operations in graphs of sliceable programs.
-        host: tensor operations that these left to the host.
+        operations: tensor operations that these carry out as they stand.
+        host: those of them that were still carried out eagerly, be it by statements of the host or
+            because a function was left as it is.
         fallbacks: reason -> number of places, in sliceable programs.
         others: reason -> number of places, in the other ones.
         differences: group -> number of programs.
@@ -26,7 +27,7 @@ class Tally:
     raising: int = 0
     calls: int = 0
     native_calls: int = 0
-    native: int = 0
+    operations: int = 0
     host: int = 0
     fallbacks: Counter = field(default_factory=Counter)
     others: Counter = field(default_factory=Counter)
@@ -42,13 +43,13 @@ class Tally:
         reasons.update(facts["fallbacks"])
         if facts["sliceable"]:
             self.sliceable += 1
-            for name in ("calls", "native_calls", "native", "host"):
+            for name in ("calls", "native_calls", "operations", "host"):
                 setattr(self, name, getattr(self, name) + facts[name])
 
     @property
     def share(self):
         """The part of the tensor operations of sliceable programs that is native."""
-        return self.native / max(1, self.native + self.host)
+        return 1 - self.host / max(1, self.operations)
 
     def __str__(self):
         calls = f"{self.native_calls} of {self.calls} calls"
@@ -56,7 +57,7 @@ class Tally:
             f"programs      {self.programs} ({self.sliceable} sliceable, {self.raising} raise)",
             f"differences   {sum(self.differences.values())}",
             f"native        {self.share:.1%} of the tensor operations of sliceable programs",
-            f"              {self.native} native, {self.host} on the host; {calls} ran native",
+            f"              {self.host} of {self.operations} on the host; {calls} ran native",
         ]
         for title, found in (
             ("differences", self.differences),
@@ -79,13 +80,14 @@ def facts_of(program, expected, found, difference):
         difference: the first difference, or None.
     """
     statistics = found.statistics
+    operations, eager = (sum(x.eager for x in side.moments) for side in (expected, found))
     return {
         "sliceable": program.sliceable,
         "raises": any(moment.error for moment in expected.moments),
         "group": difference.group if difference is not None else "",
         "calls": getattr(statistics, "calls", 0),
         "native_calls": getattr(statistics, "native_calls", 0),
-        "native": getattr(statistics, "tensor_operations_native", 0),
-        "host": getattr(statistics, "tensor_operations_host", 0),
+        "operations": operations,
+        "host": min(operations, eager),
         "fallbacks": [reason for reason, *_ in getattr(statistics, "fallbacks", ())],
     }
