@@ -261,7 +261,7 @@ def _entered(slicer: Slicer, x: Any, is_shallow: bool, function: Any = None) -> 
     """
     if x.__class__ in ITERATORS:
         left = iterators.taken(slicer, x)
-        return left if is_shallow else tuple(left)
+        return left if is_shallow else attempted(tuple, left)
     if x.__class__ in (list, dict, View):
         found = contents.opened(slicer, x)
         is_iterated = is_among(function, (enumerate, zip, reversed))

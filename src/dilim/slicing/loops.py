@@ -121,7 +121,10 @@ def _flat(slicer: Slicer, statement: program.For, items: Any, source: Any = None
         decision = ("touched", slicer.entry.path(owner))
     elif maker is None:
         is_repeatable = False
-    known = list(itertools.islice(items, MOST_FLAT + 1))
+    try:
+        known = list(itertools.islice(items, MOST_FLAT + 1))
+    except ValueError:  # of a strict zip, which Python raises at its turn
+        raise Restart(("host", maker)) from None
     if len(known) > MOST_FLAT:
         raise Unsliceable(f"a loop of more than {MOST_FLAT} known items", statement.line)
     slicer.kept.append(known)
