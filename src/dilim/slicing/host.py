@@ -141,27 +141,20 @@ class Objects:
         held = [self.held.get(key) for key in keys]
         return any(each is not None and each.is_kept for each in held)
 
+    def is_maker(self, x: Tensor) -> bool:
+        """Whether the object that the host has for some memory is that of a tensor."""
+        return self._makers.get(x._data.cell) is x
+
     def number_of_given(self, x: Tensor) -> int | None:
         """The number of the object that the host has of a tensor, if it has it for sure."""
         known = None if x in self.one_of else self.held.get(x._data.cell)
-        is_sure = known is not None and known.flag is True and self._makers.get(x._data.cell) is x
+        is_sure = known is not None and known.flag is True and self.is_maker(x)
         return known.number if known is not None and is_sure else None
 
     def is_stale(self, x: Tensor) -> bool:
         """Whether memory was written since the host got the object of a tensor that it has."""
         cell = x._data.cell
         return self.held[cell].seen is not self.trace.contents(cell)
-
-    def held_of(self, x: Tensor) -> Held:
-        """What the host has of a tensor that the region made.
-
-        Raises:
-            Unsliceable: it has it as a view of something.
-        """
-        cell = self.one_of.own(x)._data.cell
-        if cell not in self.held or self._makers.get(cell) is not self.one_of.own(x):
-            raise Unsliceable("a view that host code may have got")
-        return self.held[cell]
 
     def hold(self, x: Tensor, number: int | None = None, flag: Any = True) -> None:
         """Take note that the host has the object of a tensor.

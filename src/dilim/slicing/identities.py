@@ -104,11 +104,20 @@ def _shared(join: Join, side: int, x: Tensor) -> Made | None:
 
 
 def _held_of(join: Join, side: int, x: Tensor) -> Held | None:
-    """What the host has got of a tensor that a side has made, and may keep."""
+    """What the host has got of a tensor that a side has made, and may keep.
+
+    Raises:
+        Unsliceable: it has got it as a view of something.
+    """
     objects = join.slicer.objects
     held, objects.held = objects.held, join.sides[side].state.held
     try:
-        return objects.held_of(x) if objects.may_be_given(x) else None
+        if not objects.may_be_given(x):
+            return None
+        own = join.slicer.one_of.own(x)
+        if own._data.cell not in objects.held or not objects.is_maker(own):
+            raise Unsliceable("a view that host code may have got")
+        return objects.held[own._data.cell]
     finally:
         objects.held = held
 
