@@ -36,7 +36,7 @@ def flatten(value: Any, flat: list[Tensor], trace: SlicerTrace) -> Any:
     if value.__class__ is tuple:
         return [flatten(x, flat, trace) for x in value]
     if isinstance(value, Tensor):
-        flat.append(symbolic(trace, without_used_tape(trace, value)))
+        flat.append(_in_graph(trace, without_used_tape(trace, value)))
         return type_of(value)
     if value.__class__ is Choice:
         if not is_optional(value):
@@ -48,6 +48,11 @@ def flatten(value: Any, flat: list[Tensor], trace: SlicerTrace) -> Any:
     number = numbers.symbolic(trace, value)
     flat.append(number.tensor)
     return number.kind
+
+
+def _in_graph(trace: SlicerTrace, x: Tensor) -> Tensor:
+    """A tensor as a loop takes it; one from outside keeps its gradient."""
+    return x if x._requires_grad and not trace.owns(x) else symbolic(trace, x)
 
 
 def unflatten(shape: Any, given: Iterator[Tensor], at_head: bool = False) -> Any:
@@ -89,7 +94,7 @@ def collect(trace: SlicerTrace, shape: Any, value: Any, out: list[Tensor]) -> No
         return
     if not isinstance(value, Tensor) or type_of(value) != shape:
         raise ChangesType
-    out.append(symbolic(trace, value))
+    out.append(_in_graph(trace, value))
 
 
 def _collect_optional(
