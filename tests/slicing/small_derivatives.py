@@ -131,4 +131,41 @@ def f(logits, n):
         tuple(f"[dilim.zeros(3), {n}]" for n in (2, 5, 5)),
         None,
     ),
+    "a leaf from outside through a loop": Small(
+        """
+class Box:
+    pass
+
+BOX = Box()
+P = dilim.tensor([0.3, 0.2], requires_grad=True)
+
+def f(y, n):
+    BOX.w = P
+    for _ in range(n):
+        y = y * 0.5
+        BOX.w = BOX.w * 0.5
+    (y.sum() + BOX.w.sum()).backward()
+    return y, BOX.w, P.grad
+""",
+        ("[P, 10]", "[P, 12]", "[P, 12]"),
+        None,
+        may_leave=True,
+    ),
+    "a tensor with a gradient from outside through a loop": Small(
+        """
+class Box:
+    pass
+
+BOX = Box()
+P = dilim.tensor([0.3, 0.2], requires_grad=True)
+BOX.w = P * 2
+
+def f(y, n):
+    for _ in range(n):
+        y = y * 0.5
+        BOX.w = BOX.w * 0.5
+    return y, BOX.w
+""",
+        ("[P * 2, 10]", "[P * 3, 12]", "[P, 12]", "[P * 2, 0]"),
+    ),
 }

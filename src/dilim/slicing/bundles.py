@@ -50,6 +50,11 @@ def flatten(value: Any, flat: list[Tensor], trace: SlicerTrace) -> Any:
     return number.kind
 
 
+def _in_graph(trace: SlicerTrace, x: Tensor) -> Tensor:
+    """A tensor as a loop takes it; one from outside keeps its gradient."""
+    return x if x._requires_grad and not trace.owns(x) else symbolic(trace, x)
+
+
 def unflatten(shape: Any, given: Iterator[Tensor], at_head: bool = False) -> Any:
     """A value from its tensors; at the head of a turn, ints are counted from there."""
     if shape.__class__ is list:
@@ -90,11 +95,6 @@ def collect(trace: SlicerTrace, shape: Any, value: Any, out: list[Tensor]) -> No
     if not isinstance(value, Tensor) or type_of(value) != shape:
         raise ChangesType
     out.append(_in_graph(trace, value))
-
-
-def _in_graph(trace: SlicerTrace, x: Tensor) -> Tensor:
-    """A tensor as one of the graph; one from outside that requires a gradient stays on the tape."""
-    return x if x._requires_grad else symbolic(trace, x)
 
 
 def _collect_optional(
