@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dilim.slicing import bundles, parts
 from dilim.slicing.errors import Restart
 from dilim.slicing.parts import Part
-from dilim.slicing.values import Choice, items_of, owner_of
+from dilim.slicing.values import Choice, MadeFunction, items_of, owner_of
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -79,6 +79,9 @@ def _tensors(value: Any) -> Iterator[Tensor]:
     elif value.__class__ is tuple:
         for x in value:
             yield from _tensors(x)
+    elif isinstance(value, MadeFunction):
+        for x in value.parts():
+            yield from _tensors(x)
     elif value.__class__ is Choice:
         yield from _tensors(value.yes)
         yield from _tensors(value.no)
@@ -102,6 +105,8 @@ def containers(
         value = places.pop()
         if value.__class__ is tuple:
             places += value
+        elif isinstance(value, MadeFunction):
+            places += value.parts()
         elif value.__class__ is Choice:
             places += value.yes, value.no
         elif id(value) in contents and id(value) not in found:
