@@ -182,13 +182,13 @@ def test_a_class_made_in_the_function():
 
         f = make(STATE)
         """,
-        *[Call("[dilim.ones(2)]")] * 3,
+        *[Call("[dilim.ones(2)]")] * 5,  # what the host changes is found out in the first ones
         sends=0,
         receives=1,
     )
     assert "'n'" in seen.value("STATE")
-    assert seen.value("STATE['n']") == "int 3"
-    assert seen.value("LOG") == "list of 9"
+    assert seen.value("STATE['n']") == "int 5"
+    assert seen.value("LOG") == "list of 15"
 
 
 @pytest.mark.parametrize("backend", ["reference", "llvm"])

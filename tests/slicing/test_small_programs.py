@@ -8,6 +8,7 @@ from slicing import (
     small_derivatives,
     small_errors,
     small_forms,
+    small_functions,
     small_gradients,
     small_guards,
     small_harmless,
@@ -31,6 +32,7 @@ from slicing.comparing import Call, check
 ALL = {
     **small_programs.PROGRAMS,
     **small_forms.FORMS,
+    **small_functions.PROGRAMS,
     **small_lifetimes.PROGRAMS,
     **small_objects.PROGRAMS,
     **small_contents.PROGRAMS,

@@ -12,6 +12,7 @@ from dilim.slicing.attributes import is_dilims, is_module, is_traced
 from dilim.slicing.errors import OnHost, attempted
 from dilim.slicing.inlining import Given, inline
 from dilim.slicing.iterators import ITERATORS
+from dilim.slicing.made_functions import Derivative, Inner, derivative, refuse
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import PLAIN, check_depth, is_constant, needs_value
 from dilim.slicing.values import (
@@ -40,6 +41,7 @@ _ITERATING: Final = (len, tuple, enumerate, zip, min, max, sum, sorted, any, all
 """Builtins that look at nothing but the items of what they are given."""
 _CALLABLES: Final = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)
 _OF_CLASSES: Final = (isinstance, issubclass, type, callable)
+_FUNCTIONS: Final = (types.FunctionType, types.MethodType, Inner)
 _MAKERS: Final = frozenset({list, dict})
 _CONVERSIONS: Final = frozenset({int, float, bool})
 _READS: Final = {"item": None, "__float__": float, "__int__": int, "__bool__": bool}
@@ -52,21 +54,30 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
     Raises:
         OnHost: the host has to.
     """
-    function = slicer.atom(node.func)
+    function = slicer.operand(node.func)
     if function.__class__ is Host:
         raise OnHost("a function of the host is called")
     args, keywords = _arguments(slicer, node)
     if modes.is_switch(function) and not any(map(holds_host, (*args, *keywords.values()))):
         return modes.prepare(slicer, function, args, keywords)
+    if isinstance(function, Derivative):
+        refuse(*args, *keywords.values())
+        return library.prepare(slicer, function.function, node, args, keywords)
+    made = derivative(slicer, step, function, args, keywords)
+    if made is not None:
+        return lambda: made
     own = _own_forward(slicer, function) if is_traced(function) else None
     if own is not None:
         function = own
     elif is_traced(function):
+        refuse(*args, *keywords.values())
         read = _read_of_tensor(function)
         return read or library.prepare(slicer, function, node, args, keywords)
-    if not isinstance(function, types.FunctionType | types.MethodType):
+    if not isinstance(function, _FUNCTIONS):
         function = _called_method(slicer, function) or function
-    users = isinstance(function, types.FunctionType | types.MethodType)
+    users = isinstance(function, _FUNCTIONS)
+    if not users:
+        refuse(*args, *keywords.values())
     if any(x.__class__ is Host for x in (*args, *keywords.values())):
         starred = any(isinstance(x, ast.Starred) for x in node.args)
         if not users or starred or any(keyword.arg is None for keyword in node.keywords):
@@ -147,10 +158,10 @@ def _arguments(slicer: Slicer, node: ast.Call) -> tuple[list[Any], dict[str, Any
                 raise OnHost("starred arguments of the host")
             args.extend(contents.opened(slicer, value))
         else:
-            args.append(slicer.atom(x))
+            args.append(slicer.operand(x))
     keywords: dict[str, Any] = {}
     for keyword in node.keywords:
-        value = slicer.atom(keyword.value)
+        value = slicer.operand(keyword.value)
         if keyword.arg is None:
             if value.__class__ is not dict:
                 raise OnHost("keyword arguments of the host")

@@ -28,7 +28,16 @@ from dilim.slicing.parts import steps_of
 from dilim.slicing.program import Function, Statement
 from dilim.slicing.tracebacks import Caller
 from dilim.slicing.tracing import SlicerTrace
-from dilim.slicing.values import AtEntry, Choice, Held, Range, View, holds_host, owner_of
+from dilim.slicing.values import (
+    AtEntry,
+    Choice,
+    Held,
+    MadeFunction,
+    Range,
+    View,
+    holds_host,
+    owner_of,
+)
 from dilim.tensors.cells import Cell, Handle
 from dilim.tensors.tensor import Tensor
 
@@ -224,6 +233,8 @@ class Objects:
             return self.containers.expression(value, action)
         if id(value) in self.makings:
             raise Restart(("host", self.makings[id(value)].maker))
+        if isinstance(value, MadeFunction):
+            raise Restart(("host", value.maker))
         if holds_host(value):
             raise OnHost("a value that is not known here")
         owner = owner_of(value)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dilim.slicing import bundles, parts
 from dilim.slicing.errors import Restart, Unsliceable
 from dilim.slicing.parts import Part
-from dilim.slicing.values import Choice, Held, items_of, owner_of
+from dilim.slicing.values import Choice, Held, MadeFunction, items_of, owner_of
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -159,6 +159,9 @@ def _tensors(value: Any) -> Iterator[Tensor]:
     elif value.__class__ is tuple:
         for x in value:
             yield from _tensors(x)
+    elif isinstance(value, MadeFunction):
+        for x in value.parts():
+            yield from _tensors(x)
     elif value.__class__ is Choice:
         yield from _tensors(value.yes)
         yield from _tensors(value.no)
@@ -182,6 +185,8 @@ def containers(
         value = places.pop()
         if value.__class__ is tuple:
             places += value
+        elif isinstance(value, MadeFunction):
+            places += value.parts()
         elif value.__class__ is Choice:
             places += value.yes, value.no
         elif id(value) in contents and id(value) not in found:

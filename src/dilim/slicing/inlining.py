@@ -11,6 +11,7 @@ from dilim.slicing import program
 from dilim.slicing.attributes import is_dilims, is_module
 from dilim.slicing.errors import TOO_LONG, OnHost, Restart, Unsliceable
 from dilim.slicing.interpreter import RESULT, Scope
+from dilim.slicing.made_functions import Inner
 from dilim.slicing.numbers import Number
 from dilim.slicing.retreats import Retreat
 from dilim.slicing.source import function_of
@@ -64,29 +65,27 @@ def inline(
     """Interpret a function of the user at the place of its call."""
     if isinstance(function, types.MethodType):
         return inline(slicer, step, function.__func__, [function.__self__, *args], keywords)
+    own = function if isinstance(function, Inner) else None
+    function = function if own is None else own.function
     if not isinstance(function, types.FunctionType):
         raise OnHost
     if len(slicer.scopes) >= DEPTH:
         raise Unsliceable("functions that call each other more deeply than 60")
     try:
-        code = function_of(function)
+        code = function_of(function) if own is None else own.code
     except Unsliceable as refusal:
         raise OnHost(refusal.reason) from None
     if is_installed(function) and not any(map(_is_of_dilim, (*args, *keywords.values()))):
         raise OnHost("a function of an installed package")
-    env = bound(slicer, function, args, keywords)
-    entry = slicer.entry
-    entry.guard_code(function)
-    recursive = sum(scope.code is code for scope in slicer.scopes)
-    if recursive:
-        for value in env.values():
-            if value.__class__ is Number and value.origin is not None:
-                raise Restart(value.origin)
-        if recursive > 2 and any(x.__class__ is Number for x in env.values()):
-            raise OnHost("a function that calls itself depending on a number of the program")
+    env = bound(slicer, own or function, args, keywords)
+    if own is None:
+        slicer.entry.guard_code(function)
+    _check_recursion(slicer, code, env)
     slicer.flush()
     retreat = Retreat(slicer)
     scope = Scope(code, function, slicer.new_frame(), env)
+    if own is not None:
+        _capture(slicer, own, scope)
     for name, value in list(env.items()):
         if value.__class__ is Given:
             slicer.move(slicer.scope, value.name, scope, name)
@@ -121,9 +120,35 @@ def inline(
     return result
 
 
+def _check_recursion(slicer: Slicer, code: program.Function, env: dict[str, Any]) -> None:
+    """See to it that a function that calls itself comes to an end while it is laid out flat."""
+    recursive = sum(scope.code is code for scope in slicer.scopes)
+    if recursive:
+        for value in env.values():
+            if value.__class__ is Number and value.origin is not None:
+                raise Restart(value.origin)
+        if recursive > 2 and any(x.__class__ is Number for x in env.values()):
+            raise OnHost("a function that calls itself depending on a number of the program")
+
+
 def _known_elsewhere(kind: Any) -> Any:
     """The kind of a value of the host that another function has had, too."""
     return "list" if kind == NEW_LIST else kind
+
+
+def _capture(slicer: Slicer, function: Inner, scope: Scope) -> None:
+    """Give an inner function the variables that it takes from the function around it."""
+    around = [x for x in slicer.scopes if x.number == function.number]
+    for name, value in function.captured.items():
+        if value.__class__ is not Host:
+            scope.env[name] = value
+        elif around:
+            slicer.move(around[0], name, scope, name)
+            scope.env[name] = Host(value.kind)
+        else:
+            raise Restart(("host", function.maker))
+    if function.own:
+        scope.env[function.own] = function
 
 
 def _has_given(value: Any) -> bool:
@@ -131,16 +156,15 @@ def _has_given(value: Any) -> bool:
 
 
 def bound(
-    slicer: Slicer, function: types.FunctionType, args: list[Any], keywords: dict[str, Any]
+    slicer: Slicer, function: types.FunctionType | Inner, args: list[Any], keywords: dict[str, Any]
 ) -> dict[str, Any]:
     """Arguments by parameter, as Python binds them.
 
     Raises:
         OnHost: they do not fit, so that Python must raise.
     """
-    code = function.__code__
+    code = (function.function if isinstance(function, Inner) else function).__code__
     names = code.co_varnames[: code.co_argcount]
-    path = slicer.entry.constant(function)
     env = dict(zip(names, args, strict=False))
     extra = args[len(names) :]
     only = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
@@ -162,6 +186,19 @@ def bound(
         env[code.co_varnames[position]] = slicer.make(left)
     elif left:
         raise OnHost("an argument that the function does not take")
+    if isinstance(function, Inner):
+        env = {**function.defaults, **env}
+    else:
+        _add_defaults(slicer, function, names, env)
+    if any(env.get(name, UNBOUND) is UNBOUND for name in (*names, *only)):
+        raise OnHost("an argument is missing")
+    return env
+
+
+def _add_defaults(
+    slicer: Slicer, function: types.FunctionType, names: tuple[str, ...], env: dict[str, Any]
+) -> None:
+    path = slicer.entry.constant(function)
     defaults = function.__defaults__ or ()
     for k, value in enumerate(defaults):
         name = names[len(names) - len(defaults) + k]
@@ -170,6 +207,3 @@ def bound(
     for name, value in (function.__kwdefaults__ or {}).items():
         if name not in env:
             env[name] = slicer.outside(value, f"{path}.__kwdefaults__[{name!r}]")
-    if any(env.get(name, UNBOUND) is UNBOUND for name in (*names, *only)):
-        raise OnHost("an argument is missing")
-    return env

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from dilim.slicing import attributes, heap, program
 from dilim.slicing.attributes import in_classes
-from dilim.slicing.errors import MayBeUnbound, OnHost
+from dilim.slicing.errors import MayBeUnbound, OnHost, Restart
 from dilim.slicing.hosting import Hosting
 from dilim.slicing.numbers import Number
-from dilim.slicing.values import UNBOUND, Choice, Conflict, Host, may_be_unbound
+from dilim.slicing.values import UNBOUND, Choice, Conflict, Host, MadeFunction, may_be_unbound
 from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
 
@@ -42,6 +42,8 @@ class Naming(Hosting):
                 raise OnHost(f"{name} is unbound")
             if may_be_unbound(value):
                 raise MayBeUnbound(name)
+            if isinstance(value, MadeFunction):
+                raise Restart(("host", value.maker))
             if value.__class__ is Choice:
                 raise OnHost(f"{name} is not of one type on all paths")
             if value.__class__ is Conflict:
@@ -50,6 +52,11 @@ class Naming(Hosting):
         if name in code.cells:
             return self._cell(name)
         return self._global(name)
+
+    def operand(self, atom: ast.expr) -> Any:
+        """What an atom stands for where a call may look at it: also a function of the region."""
+        value = self.env.get(atom.id) if isinstance(atom, ast.Name) else None
+        return value if isinstance(value, MadeFunction) else self.atom(atom)
 
     def copied(self, atom: ast.expr) -> Any:
         """What an assignment of a name or constant hands on."""

@@ -21,6 +21,7 @@ from dilim.slicing import (
     heap,
     items,
     iterators,
+    made_functions,
     numbers,
     program,
 )
@@ -137,6 +138,9 @@ def _expression(slicer: Slicer, step: program.Step, node: Any) -> Callable[[], A
             return items.display(slicer, node, step.writes[0])
         case ast.Dict():
             return items.dictionary(slicer, node)
+        case ast.Lambda():
+            made = made_functions.inner(slicer, step, node, step.writes[0])
+            return lambda: made
         case ast.JoinedStr():
             raise OnHost("text is made on the host")
     raise OnHost(f"{type(node).__name__} is made on the host")

@@ -50,6 +50,7 @@ class Run(Leaving):
         self.moments: dict[int, int] = {}
         self.slots: tuple[Any, ...] = ()
         self.made: dict[int, Any] = {}
+        self.functions: dict[int, Any] = {}
         self.items: dict[int, tuple[Any, ...]] = {}
         self.memories: dict[str, Any] = {}
         self.now: dict[tuple[int, Any], tuple[Any, Any]] = {}
@@ -69,6 +70,7 @@ class Run(Leaving):
         self.nodes.clear()
         self.moments.clear()
         self.made.clear()
+        self.functions.clear()
         self.items.clear()
         self.now.clear()
         self.versions.clear()
@@ -155,6 +157,12 @@ class Run(Leaving):
             frame.pop(name, None)
         else:
             frame[name] = value
+
+    def function(self, number: int, make: Callable[[], Any]) -> Any:
+        """A function that the region makes, once in a run."""
+        if number not in self.functions:
+            self.functions[number] = make()
+        return self.functions[number]
 
     def set(self, owner: Any, name: str, value: Any) -> None:
         """Set an attribute that the program keeps."""

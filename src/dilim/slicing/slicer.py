@@ -23,6 +23,7 @@ from dilim.slicing import (
     contexts,
     heap,
     loops,
+    made_functions,
     modes,
     operations,
     program,
@@ -165,7 +166,7 @@ class Slicer(Naming):
                 case program.With():
                     self.flush()
                     contexts.interpret(self, statement)
-                case program.Unit():
+                case program.Unit() if not made_functions.define(self, statement):
                     self.on_host(statement, statement.reason)
                     if statement.exits:
                         self.follow_exit()

@@ -186,6 +186,19 @@ def _holds(node: FunctionNode, code: types.CodeType) -> bool:
     )
 
 
+def code_of(around: types.CodeType, node: ast.FunctionDef | ast.Lambda) -> types.CodeType | None:
+    """The code of a function that stands in another, or None if it is not found for sure."""
+    name, line = getattr(node, "name", "<lambda>"), _first_line(node)
+    found = [
+        code
+        for code in around.co_consts
+        if isinstance(code, types.CodeType) and (code.co_name, code.co_firstlineno) == (name, line)
+    ]
+    if len(found) > 1:
+        found = [code for code in found if _holds(node, code)]
+    return found[0] if len(found) == 1 else None
+
+
 def _codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 from dilim import dtypes
 from dilim.ir.structure import RECEIVE
 from dilim.ir.types import Type
-from dilim.slicing import contexts, identities, scopes
+from dilim.slicing import contexts, identities, made_functions, scopes
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.host import CHECK, LEAVE, Action
 from dilim.slicing.leaving import Level
 from dilim.slicing.numbers import Number
 from dilim.slicing.tracing import is_used_up
-from dilim.slicing.values import UNBOUND, Conflict, Host, Range
+from dilim.slicing.values import UNBOUND, Conflict, Host, MadeFunction, Range
 from dilim.tensors import control
 from dilim.tensors.sites import user_site
 from dilim.tensors.tape import mode
@@ -108,6 +108,8 @@ def has_tape(slicer: Hosting) -> bool:
 
 
 def _is_recorded(value: Any) -> bool:
+    if isinstance(value, MadeFunction):
+        return any(map(_is_recorded, value.parts()))
     if value.__class__ in (tuple, list):
         return any(map(_is_recorded, value))
     if value.__class__ is dict:
@@ -163,7 +165,10 @@ def frame_lines(slicer: Hosting, scope: Scope, names: Iterable[str], action: Act
             continue
         if value.__class__ is Conflict:
             raise Unsliceable(value.reason)
-        shown = _code(slicer, value, action)
+        if isinstance(value, MadeFunction):
+            shown = made_functions.expression(slicer, value, action)
+        else:
+            shown = _code(slicer, value, action)
         lines.append(f"R.bind(F[{scope.number}], {name!r}, {shown})")
     return lines
 

@@ -163,6 +163,21 @@ class Result:
     items: tuple[tuple[Any, str], ...]
 
 
+@dataclass(slots=True, eq=False)
+class MadeFunction:
+    """A function that the region makes; see `made_functions`.
+
+    Attributes:
+        maker: the statement.
+    """
+
+    maker: Any
+
+    def parts(self) -> list[Any]:
+        """What it holds."""
+        return []
+
+
 class _Unbound:
     def __repr__(self) -> str:
         return "<unbound>"
