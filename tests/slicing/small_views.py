@@ -4,6 +4,12 @@ from slicing.comparing import Call
 from slicing.small_programs import Small
 
 MATRIX = "X = dilim.arange(12.0).reshape((3, 4)); V = dilim.arange(6.0)"
+WINDOW = "D = dilim.arange(12.0)"
+WINDOWS = (
+    *(f"[D[{i}:{i + 4}], D[{i + 1}:{i + 5}]]" for i in range(4)),
+    "[D[:4], D[8:]]",
+    "[D[:4], dilim.ones(4)]",
+)
 
 
 def _small(source, *calls, before=MATRIX, raises=()):
@@ -268,5 +274,139 @@ def f(x, y):
         "[V[2:2], V]",
         "[X[:, 4:], V]",
         "[X[:, 4:], X]",
+    ),
+    "overlapping windows": _small(
+        """
+def f(x, y):
+    return ((x - y) ** 2).sum(), x[1], y
+""",
+        *WINDOWS,
+        before=WINDOW,
+    ),
+    "a step of training on overlapping windows": _small(
+        """
+W = dilim.ones(4, requires_grad=True)
+opt = optim.SGD([W], 0.01)
+
+def f(x, y):
+    opt.zero_grad()
+    loss = ((x * W - y) ** 2).sum()
+    loss.backward()
+    opt.step()
+    return loss.item()
+""",
+        *WINDOWS,
+        before=WINDOW,
+    ),
+    "overlapping windows, one of them written": _small(
+        """
+def f(x, y):
+    y += 1
+    return x * 2, y
+""",
+        *WINDOWS,
+        before=WINDOW,
+    ),
+    "an overlapping window that is written in a loop": _small(
+        """
+def f(x, y):
+    z = x * 2
+    for _ in range(10):
+        z = z + y
+        x += z
+    return x, y, z
+""",
+        *WINDOWS,
+        before=WINDOW,
+    ),
+    "overlapping windows that are printed": _small(
+        """
+def f(x, y):
+    z = x + y
+    print(x, y)
+    return z, x, y, x is y
+""",
+        *WINDOWS,
+        before=WINDOW,
+    ),
+    "overlapping windows, one of them written by the host": _small(
+        """
+def bump(v):
+    try:
+        v += 1
+    finally:
+        pass
+
+def f(x, y):
+    z = x + y
+    bump(x)
+    return z, x + y, x, y
+""",
+        *WINDOWS,
+        before=WINDOW,
+    ),
+    "overlapping windows that are returned": _small(
+        """
+def f(x, y):
+    return x, y, x[1:], y[:2], [y], {"y": y}
+""",
+        *WINDOWS,
+        before=WINDOW,
+    ),
+    "either of two overlapping windows": _small(
+        """
+def f(x, y):
+    z = y if x.sum() > 20 else x
+    for i in range(12):
+        z = y if i == 5 else z
+    return z, z is y, z is x
+""",
+        *WINDOWS,
+        before=WINDOW,
+    ),
+    "either of two overlapping windows, written": _small(
+        """
+def f(x, y):
+    z = y if x.sum() > 20 else x
+    z += 1
+    return x, y
+""",
+        *WINDOWS,
+        before=WINDOW,
+    ),
+    "a gradient of an overlapping window": _small(
+        """
+def f(x, y):
+    y.requires_grad_()
+    l = (x * y).sum()
+    l.backward()
+    return y.grad
+""",
+        *WINDOWS,
+        before=WINDOW,
+    ),
+    "three overlapping windows": _small(
+        """
+def f(x, y, z):
+    return x + y + z, z
+""",
+        "[D[:4], D[1:5], D[2:6]]",
+        "[D[:4], D[3:7], D[2:6]]",
+        "[D[:4], D[2:6], D[2:6]]",
+        "[D[::3], D[2:6], D[2:6]]",
+        before=WINDOW,
+    ),
+    "overlapping windows that are kept": _small(
+        """
+class M: pass
+m = M()
+
+def f(x, y):
+    m.y = y
+    m.z = [x, y]
+    return y.shape, m.y is y
+""",
+        *WINDOWS,
+        before=WINDOW,
     ),
 }

@@ -183,7 +183,7 @@ def refuse_mark(slicer: Slicer, x: Tensor, flag: Any) -> None:
         OnHost: the host has to.
         Unsliceable: it is the region's, and also another object on another path, or the host's.
     """
-    if not slicer.trace.owns(x):
+    if not slicer.trace.owns(x) or slicer.entry.slot(x) is not None:
         raise OnHost("whether a tensor from outside requires a gradient is set")
     is_elsewhere = x in slicer.one_of or slicer.objects.may_be_given(x)
     is_older = len(slicer.trace.frames) > 1 and not slicer.trace.made_inside(x)

@@ -17,7 +17,7 @@ from dilim.runtime.devices import Storage
 from dilim.slicing.direct_code import Code, Missed, Spares
 from dilim.slicing.endings import Ending
 from dilim.slicing.fingerprints import Standing, is_standing
-from dilim.slicing.gates import Gate, all_different, checked
+from dilim.slicing.gates import Gate, all_different, checked, storages_apart
 from dilim.slicing.host_tensors import memory_of, part_of, view_of, with_gradient
 from dilim.slicing.runs import Run
 from dilim.tensors.tape import mode
@@ -158,8 +158,7 @@ class _Call:
         if self.standing:
             conditions.append("standing.same() or standing.holds()")
         conditions += all_different(self.gate.distinct)
-        if self._writes_given():
-            conditions += all_different(f"{path}._storage" for path in self.given)
+        conditions += storages_apart((path, path in self.written) for path in self.given)
         return conditions or ["True"]
 
     def _writes_given(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import types
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
@@ -83,6 +84,7 @@ class Entry:
         self._distinct: dict[str, None] = {}
         self._tensors: dict[str, Demands] = {}
         self._wholes: set[str] = set()
+        self._kept_keys: list[Storage] = []
 
     # --- paths ----------------------------------------------------------------------------
 
@@ -231,22 +233,52 @@ class Entry:
             ]
         for condition in layout + tape:
             self.guard(condition)
-        if id(x._storage) in self.trace._cells or ("whole", path) in self.decisions:
+        is_plain = x._node is None and not x.requires_grad
+        before = self.trace._cells.get(id(x._storage))
+        known = None if before is None else self._memory.get(before)
+        if not is_row_major or ("whole", path) in self.decisions or known in self._wholes:
             self._adopt_whole(x, path)
-        elif is_row_major:
-            is_plain = x._node is None and not x.requires_grad
-            self._tensors[path] = Demands(tuple(layout), tuple(tape), is_plain)
-            self._adopt(x, path, x._data)
-        else:
-            self._adopt_whole(x, path)
-        return x
+            return x
+        self._tensors[path] = Demands(tuple(layout), tuple(tape), is_plain)
+        if known is None:
+            if before is not None:
+                raise Unsliceable("two tensors that are different views of the same memory")
+            self._adopt(x, path, x._data, x._storage)
+            return x
+        if not is_plain:
+            raise Restart(("whole", known))
+        cell = self._adopt(x, path, x._data, Storage(CPU, x._data))
+        made = self.trace.tensor(cell.root)
+        self._path_of[id(made)] = path
+        return made
 
-    def _adopt(self, x: Tensor, path: str, data: np.ndarray) -> None:
-        """Make memory of a tensor a variable of the program."""
+    def _adopt(self, x: Tensor, path: str, data: np.ndarray, key: Storage) -> Cell:
+        """Make memory of a tensor a variable of the program.
+
+        Args:
+            x: the tensor.
+            path: of what has the memory.
+            data: the memory.
+            key: what stands for it.
+        """
         root = self.trace.frames[0].builder
         variable = root.variable(Type(data.shape, x.dtype), _word(x.name))
-        cell = self.trace._cells[id(x._storage)] = Cell(variable, data, x._storage)
+        cell = self.trace._cells[id(key)] = Cell(variable, data, x._storage)
         self._memory[cell] = path
+        self._kept_keys.append(key)
+        return cell
+
+    def check_shared(self, cells: Sequence[Cell]) -> None:
+        """See that nobody writes into memory of which there are two views.
+
+        Raises:
+            Restart: somebody does.
+        """
+        storages = Counter(id(cell.storage) for cell in cells)
+        for cell in cells:
+            if cell.is_written and storages[id(cell.storage)] > 1:
+                first = next(x for x in cells if x.storage is cell.storage)
+                raise Restart(("whole", self._memory[first]))
 
     def _adopt_whole(self, x: Tensor, path: str) -> None:
         """Make all of the memory that a tensor is a view of a variable of the program.
@@ -264,7 +296,7 @@ class Entry:
                 raise Unsliceable("a tensor over memory that is not in row-major order")
             made = f"{self.constant(whole_of)}({path})"
             self._tensors[made] = Demands((), (), True)
-            self._adopt(whole, made, whole._data)
+            self._adopt(whole, made, whole._data, x._storage)
         elif before is None:
             raise Unsliceable("two tensors that are different views of the same memory")
         elif before not in self._wholes:

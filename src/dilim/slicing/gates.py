@@ -64,8 +64,8 @@ class Gate:
 
         conditions = [text for text in self.conditions if kept(text)] or ["True"]
         conditions += all_different(filter(kept, self.distinct))
-        if any(self.written) and len(set(self.memory)) > 1:
-            conditions += all_different(f"{path}._storage" for path in self.memory if kept(path))
+        pairs = zip(self.memory, self.written, strict=True)
+        conditions += storages_apart((path, is_written) for path, is_written in pairs if kept(path))
         parts = (
             tuple_of([path if kept(path) else "None" for path in paths])
             for paths in (self.inputs, self.memory, self.slots)
@@ -98,6 +98,23 @@ def all_different(paths: Iterable[str]) -> list[str]:
     """The condition that objects are all different ones, if there are several."""
     ids = [f"id({path})" for path in paths]
     return [f"len({{{', '.join(ids)}}}) == {len(ids)}"] if len(ids) > 1 else []
+
+
+def storages_apart(memory: Iterable[tuple[str, bool]]) -> list[str]:
+    """The condition that what is written is memory of its own, if there is any.
+
+    Args:
+        memory: paths of tensors, and whether their memory is written.
+    """
+    written: dict[str, None] = {}
+    read: dict[str, None] = {}
+    for path, is_written in memory:
+        (written if is_written else read)[f"{path}._storage"] = None
+    conditions = all_different(written)
+    if written and read:
+        first, others = (", ".join(f"id({x})" for x in paths) for paths in (written, read))
+        conditions.append(f"{{{first}}}.isdisjoint(({others},))")
+    return conditions
 
 
 def tuple_of(paths: Sequence[str]) -> str:

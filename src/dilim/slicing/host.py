@@ -280,10 +280,12 @@ class Objects:
     # --- tensors --------------------------------------------------------------------------
 
     def _tensor(self, x: Tensor, action: Action) -> str:
+        slot = self.entry.slot(x)
+        if slot is not None:
+            return f"S[{slot}]"
         device: Any = x.device
         if device is not self.trace:
-            slot = self.entry.slot(x)
-            return f"S[{slot}]" if slot is not None else self.entry.constant(x)
+            return self.entry.constant(x)
         text = self._made(self.one_of.owners.get(id(x), x), action)
         for flag, other in self.one_of.others(x):
             text = f"({self._tensor(other, action)} if {action.send(flag.tensor)} else {text})"

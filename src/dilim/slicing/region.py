@@ -177,6 +177,7 @@ class Region:
     def _keep(self, slicer: Slicer) -> None:
         """Take over what slicing has made."""
         entry = slicer.entry
+        entry.check_shared(slicer.trace.cells)
         traced = finish(slicer.trace, [])
         self.graph: Graph = traced.graph
         cells = traced.cells
