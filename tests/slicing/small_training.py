@@ -1,5 +1,6 @@
 """Small programs with gradients, optimisers and random numbers; see `small_programs`."""
 
+from slicing.comparing import Call
 from slicing.small_programs import VECTOR, Small
 
 WEIGHT = """
@@ -27,6 +28,27 @@ def f(x):
     return W.grad, W.grad.sum(), loss.detach()
 """,
         VECTOR,
+    ),
+    "writes into tensors from outside, on one path": Small(
+        """
+P = dilim.tensor([0.5, -1.0], requires_grad=True)
+W = dilim.ones(2)
+
+def f(x, w, n):
+    if x.sum() > n:
+        w.mul_(2.0)
+        x += W
+    elif x.sum() > n - 1:
+        with dilim.no_grad():
+            P.mul_(0.5)
+    return w.sum() + (P * P).sum()
+""",
+        tuple(
+            Call(f"[dilim.ones(2), P * {n}, {n}]", after="result.backward()") for n in (3, 1, 2.5)
+        ),
+        None,
+        None,
+        may_leave=True,
     ),
     "a loop that begins with a parameter": Small(
         """

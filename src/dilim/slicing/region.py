@@ -172,6 +172,7 @@ class Region:
         finally:
             for leaf, grad in grads.values():
                 leaf.grad = grad
+            slicer.trace.put_back()
             modes.take_back(slicer)
 
     def _keep(self, slicer: Slicer) -> None:

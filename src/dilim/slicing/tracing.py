@@ -59,6 +59,7 @@ class SlicerTrace(Trace):
         self.started = now()
         self._heads: dict[int, Tensor] = {}
         self._is_sure = False
+        self._versions: dict[int, tuple[Any, int]] = {}
         self.limits: dict[Value, int] = {}
 
     def forget(self) -> None:
@@ -67,7 +68,25 @@ class SlicerTrace(Trace):
             cell.array = cell.storage = None
         vars(self).clear()
 
+    def _adopt(self, x: Tensor, variable: bool) -> Cell:
+        self._versions.setdefault(id(x._storage), (x._storage, x._storage.version))
+        return super()._adopt(x, variable)
+
+    def put_back(self) -> None:
+        """Nothing has been written yet: let memory from outside have the versions that it had."""
+        for storage, version in self._versions.values():
+            storage.version = version
+
     # --- the tape -------------------------------------------------------------------------
+
+    def before_recorded_write(self, x: Tensor) -> None:
+        """See `Tracer.before_recorded_write`.
+
+        Raises:
+            OnHost: it would change the place of a tensor from outside on the tape.
+        """
+        if not self.owns(x):
+            raise OnHost("a write, with gradients, into a tensor from outside")
 
     def input(self, type: Type, name: str = "") -> Tensor:
         """See `Trace.input`."""

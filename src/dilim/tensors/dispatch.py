@@ -241,6 +241,9 @@ class Tracer(ABC):
             GraphError: x was made outside the branch or loop that is being built.
         """
 
+    def before_recorded_write(self, x: Any) -> None:  # noqa: B027 - most have nothing to do
+        """Take note that a write into a tensor is about to be recorded on the tape."""
+
     @abstractmethod
     def note(self, node: Node, operands: list[Any]) -> None:
         """Take note that an operation on these handles was recorded on the tape."""

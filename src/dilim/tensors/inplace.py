@@ -114,6 +114,8 @@ def check_writable(operation: str, x: Any, *values: Any) -> None:
     )
     if not tracked:
         return
+    if mode.tracer is not None:
+        mode.tracer.before_recorded_write(x)
     if x._is_view:
         raise GradientError(
             f"{operation}: this tensor is a view of another one, and a recorded write through a "
