@@ -163,6 +163,120 @@ def f(x, n):
     ),
 }
 
+_TRAIN = """
+dilim.seed(0)
+RNG = np.random.default_rng(0)
+X = dilim.tensor(RNG.normal(size=(10, 2)).astype(np.float32))
+Y = dilim.tensor(RNG.normal(size=(10, 1)).astype(np.float32))
+NET = nn.MLP(2, [4, 1])
+OPT = optim.SGD(NET.parameters(), 0.125, momentum=0.5)
+
+def step(x, y):
+    OPT.zero_grad()
+    loss = nn.losses.mse(NET(x), y)
+    loss.backward()
+    OPT.step()
+    return loss.item()
+"""
+
+BATCHES = {
+    "a shuffled list in batches of which the last is smaller": Small(
+        _TRAIN
+        + """
+def f(n, size):
+    rows = list(range(len(X)))
+    total = 0.0
+    for epoch in range(n):
+        random.Random(epoch).shuffle(rows)
+        for i in range(0, len(rows), size):
+            batch = dilim.tensor(rows[i : i + size])
+            total += step(X[batch], Y[batch])
+        print(epoch, total)
+    return total
+""",
+        ("[2, 4]", "[2, 4]", "[3, 4]", "[3, 4]", "[1, 3]", "[2, 4]"),
+        None,
+        None,
+        may_leave=False,
+    ),
+    "a permutation in batches of several sizes": Small(
+        _TRAIN
+        + """
+def f(n, sizes):
+    losses = []
+    for epoch in range(n):
+        order = np.random.default_rng(epoch).permutation(10)
+        start = 0
+        for size in sizes:
+            batch = dilim.tensor(order[start : start + size])
+            x, y = X[batch], Y[batch]
+            losses.append(step(x, y) / size)
+            start += size
+    return losses, x, y
+""",
+        ("[2, [4, 4, 2]]",) * 4 + ("[2, [4, 3, 2, 1]]",) * 3 + ("[2, [2, 4]]", "[1, [4]]"),
+        None,
+        None,
+        may_leave=True,
+    ),
+    "batches of the host": Small(
+        _TRAIN
+        + """
+def batches(size):
+    for i in range(0, 10, size):
+        yield X[i : i + size], Y[i : i + size]
+
+def f(n, size):
+    total = 0.0
+    for epoch in range(n):
+        for x, y in batches(size):
+            total += step(x, y) * x.shape[0]
+    return total
+""",
+        ("[2, 4]",) * 5 + ("[3, 5]", "[1, 4]"),
+        None,
+        None,
+        may_leave=True,
+    ),
+    "a batch for which there is no place": Small(
+        _TRAIN
+        + """
+def f(n, size):
+    order = np.arange(n)
+    for i in range(0, n, size):
+        batch = dilim.tensor(order[i : i + size])
+        loss = step(X[batch], Y[: len(batch)])
+        print(i, loss)
+    return loss
+""",
+        ("[10, 4]",) * 3 + ("[11, 4]", "[10, 4]", "[12, 4]"),
+        None,
+        None,
+        raises=(4, 6),
+        may_leave=True,
+    ),
+    "arrays of the host of two types": Small(
+        """
+ROWS = [np.ones(2, np.float32), np.ones(2, np.float64), np.ones(3, np.float32)]
+
+def f(x, places):
+    for k in places:
+        row = ROWS[k]
+        t = dilim.tensor(row)
+        x = x + t.sum().astype(dilim.float32)
+        if k == 1:
+            x = x * 2
+        row[0] += 1
+    return x, t
+""",
+        tuple(f"[dilim.ones(2), {places}]" for places in ([0, 1, 0], [1, 0], [0, 2, 1], [2], [0]))
+        * 2,
+        None,
+        None,
+        may_leave=True,
+    ),
+}
+
 NUMBERS = {
     "the largest and the least of numbers": Small(
         """
@@ -216,4 +330,4 @@ def f(x, n, end):
     ),
 }
 
-PROGRAMS = {**HOST, **NAMES, **NUMBERS}
+PROGRAMS = {**HOST, **NAMES, **BATCHES, **NUMBERS}

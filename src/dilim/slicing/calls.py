@@ -7,7 +7,17 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from dilim.slicing import attributes, classes, contents, iterators, library, modes, numbers, program
+from dilim.slicing import (
+    attributes,
+    classes,
+    contents,
+    iterators,
+    library,
+    modes,
+    numbers,
+    program,
+    splits,
+)
 from dilim.slicing.attributes import is_dilims, is_module, is_traced
 from dilim.slicing.errors import OnHost, attempted
 from dilim.slicing.inlining import Given, inline
@@ -82,6 +92,8 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
         starred = any(isinstance(x, ast.Starred) for x in node.args)
         if not users or starred or any(keyword.arg is None for keyword in node.keywords):
             raise OnHost("a host value is given to a function")
+        for x, atom in zip(args, node.args, strict=True):
+            splits.tell_apart(slicer, getattr(atom, "id", ""), x)
         args = [_given(x, atom) for x, atom in zip(args, node.args, strict=True)]
         keywords = {
             keyword.arg: _given(keywords[keyword.arg], keyword.value)

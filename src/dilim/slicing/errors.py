@@ -80,6 +80,14 @@ class LoopSignal(Exception):
     """Ends an attempt to interpret a loop; see `loops`."""
 
 
+class Split(LoopSignal):
+    """The rest of a block has to be interpreted for each type of a value; see `splits`."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
 def attempted(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
     """What an operation that stands in the user's code gives.
 

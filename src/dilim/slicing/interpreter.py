@@ -45,7 +45,9 @@ class Scope:
         at: the statement at hand.
         loops: those that it is in.
         iterators: name of the iterator of a loop that it is in -> the items that are left.
+        told: which type a value has that has one of so many -> how many; see `splits`.
         contexts: ``with`` statements that it is in; see `contexts.Open`.
+        told: which type values have that have one of so many; see `splits`.
     """
 
     code: program.Function
@@ -58,6 +60,7 @@ class Scope:
     loops: list[program.Statement] = field(default_factory=list)
     iterators: dict[str, Any] = field(default_factory=dict)
     contexts: list[Any] = field(default_factory=list)
+    told: dict[int, int] = field(default_factory=dict)
     live: Liveness = field(init=False)
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
-from dilim.slicing import contents, heap, numbers, parts, picking, program
+from dilim.slicing import contents, heap, numbers, parts, picking, program, splits
 from dilim.slicing.errors import OnHost, attempted
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import beside, check_depth, is_constant, needs_value
@@ -40,6 +40,7 @@ def index_of(slicer: Slicer, node: Any, receive: bool = False) -> Any:
             return tuple(index_of(slicer, x, receive) for x in node.elts)
     value = slicer.atom(node)
     if value.__class__ is Host:
+        splits.tell_apart(slicer, node.id, value)
         if not is_received(value.kind):
             raise OnHost("an index is a value of the host")
         return slicer.receive(node.id, value.kind) if receive else value

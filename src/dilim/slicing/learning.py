@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -12,8 +13,9 @@ from dilim.runtime.devices import CPU
 from dilim.slicing.numbers import SMALL
 from dilim.slicing.operators import PLAIN, is_constant
 from dilim.slicing.program import Step
+from dilim.slicing.scopes import unpacked
 from dilim.slicing.swallowing import may_swallow
-from dilim.slicing.values import Array, Context
+from dilim.slicing.values import Array, Context, Kinds
 from dilim.slicing.walker import Observer
 from dilim.tensors.tensor import Tensor
 
@@ -42,6 +44,38 @@ def kind_of(value: Any) -> Any:
     return Context(may_swallow(value)) if hasattr(kind, "__exit__") else None
 
 
+MOST_KINDS: Final = 3
+"""How many types a value may have of which the graph knows."""
+
+
+def merged(known: Any, kind: Any) -> Any:
+    """The kind of a value that has been of two kinds."""
+    if known == kind:
+        return known
+    every: dict[Any, None] = {}
+    for each in (known, kind):
+        every |= dict.fromkeys(each.kinds if isinstance(each, Kinds) else (each,))
+    is_few = len(every) <= MOST_KINDS and all(isinstance(x, Type | Array) for x in every)
+    return Kinds(tuple(every)) if is_few else None
+
+
+def teach(profile: dict[Any, Any], seen: Mapping[Any, Any]) -> bool:
+    """Take over what is to be known when a function is sliced anew; whether a value has more types.
+
+    Args:
+        profile: what is known, by statement and name.
+        seen: likewise, what the rest of a run has shown.
+    """
+    is_more = False
+    for place, kind in seen.items():
+        known = profile.setdefault(place, kind)
+        both = merged(known, kind)
+        if both != known and isinstance(both, Kinds):
+            profile[place] = both
+            is_more = True
+    return is_more
+
+
 class Learner(Observer):
     """Takes note of the types of what calls give.
 
@@ -56,10 +90,17 @@ class Learner(Observer):
 
     def after_step(self, step: Step, value: Any) -> None:
         """See `Observer.after_step`."""
-        target = getattr(step.node, "targets", [None])[0]
-        name = getattr(target, "id", None)
-        if name is None:
-            return
-        kind = kind_of(value)
-        if self._learned.setdefault((step, name), kind) != kind:
-            self._learned[step, name] = None
+        names = unpacked(step)
+        pairs = zip(names, value, strict=True) if names else [(_target(step), value)]
+        for name, each in pairs:
+            if name is None:
+                continue
+            kind = kind_of(each)
+            known = self._learned.setdefault((step, name), kind)
+            if known != kind:
+                self._learned[step, name] = merged(known, kind)
+
+
+def _target(step: Step) -> str | None:
+    """The name that a step binds, and nothing else."""
+    return getattr(getattr(step.node, "targets", [None])[0], "id", None)

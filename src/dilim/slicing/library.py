@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.ir.types import Type
-from dilim.slicing import attributes, contents
+from dilim.slicing import attributes, contents, splits
 from dilim.slicing.attributes import is_module
 from dilim.slicing.errors import OnHost, attempted
 from dilim.slicing.fingerprints import Kept
@@ -40,6 +40,7 @@ def prepare(
             raise OnHost("a host value is given to a tensor operation")
         if x.__class__ is not Host and holds_host(x):
             raise OnHost("a host value is given to a tensor operation")
+        splits.tell_apart(slicer, name, x)
         if x.__class__ is Host and not isinstance(x.kind, Type):
             if isinstance(x.kind, Array) and len(given) == 1 and is_among(function, _COPIES):
                 return lambda: _copied(slicer, name, x.kind)

@@ -24,11 +24,12 @@ from dilim.slicing import (
     made_functions,
     numbers,
     program,
+    splits,
 )
 from dilim.slicing.errors import OnHost, attempted
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import PLAIN, applied, check_depth, is_constant
-from dilim.slicing.values import Choice, Host, View, holds_host, is_received
+from dilim.slicing.values import Choice, Host, Kinds, View, holds_host, is_received
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -156,6 +157,8 @@ def binary(
     a, b = slicer.atom(left), slicer.atom(right)
     for x, y in ((a, b), (b, a)):
         if x.__class__ is Host:
+            if isinstance(y, Tensor) and isinstance(x.kind, Kinds):
+                splits.tell_apart(slicer, (left if x is a else right).id, x)
             is_told = x.kind is float and y.__class__ is Number and function in _COMPARE.values()
             _need(x, is_told or isinstance(y, Tensor) or isinstance(x.kind, Type))
     if Host not in (a.__class__, b.__class__):

@@ -29,7 +29,7 @@ from dilim.slicing.program import (
     While,
     With,
 )
-from dilim.slicing.scopes import inner_blocks, reads, writes
+from dilim.slicing.scopes import inner_blocks, reads, unpacked, writes
 from dilim.slicing.templates import written
 
 KEEP: Final = "%keep"
@@ -165,8 +165,11 @@ class Renderer:
         if isinstance(node, ast.Assign) and seen in self._done_with(step):
             self._note((), step.writes)
             body, seen = [], value
-        if self._observe and isinstance(value, ast.Call) and step.writes:
+        if self._observe and step.writes and (isinstance(value, ast.Call) or _is_part(value)):
             return [*body, *self._show(step, seen)]
+        if self._observe and unpacked(step):
+            names: list[ast.expr] = [ast.Name(name, ast.Load()) for name in unpacked(step)]
+            return [*body, *self._show(step, ast.Tuple(names, ast.Load()))]
         return body or [ast.copy_location(ast.Expr(value), node)]
 
     def _show(self, step: Step, value: str | ast.expr) -> list[ast.stmt]:
@@ -353,3 +356,8 @@ def _may_delete(statements: Block | Sequence[Statement], name: str) -> bool:
 
 def _signal(kind: str, value: ast.expr) -> ast.Return:
     return ast.Return(ast.Tuple([ast.Constant(kind), value], ast.Load()))
+
+
+def _is_part(node: Any) -> bool:
+    """Whether a node takes a part of something, such as a batch."""
+    return isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice)

@@ -10,7 +10,7 @@ import numpy as np
 from dilim.ir.types import Type
 from dilim.ops.opdef import OpDef
 from dilim.slicing.host_tensors import memory_of, part_of, view_of, with_gradient
-from dilim.slicing.learning import kind_of
+from dilim.slicing.learning import kind_of, merged
 from dilim.slicing.leaving import Leaving
 from dilim.slicing.numbers import SMALL
 from dilim.slicing.values import UNBOUND, Array
@@ -148,8 +148,9 @@ class Run(Leaving):
     def learn(self, statement: Any, value: Any) -> None:
         """Take note of the type of a value of the host."""
         kind = kind_of(value)
-        if self.learned.setdefault(statement, kind) != kind:
-            self.learned[statement] = None
+        known = self.learned.setdefault(statement, kind)
+        if known != kind:
+            self.learned[statement] = merged(known, kind)
 
     def bind(self, frame: dict[str, Any], name: str, value: Any) -> None:
         """Bind a name, or unbind it."""
@@ -189,6 +190,10 @@ class Run(Leaving):
             del frame[iterator]
             return False
         return True
+
+    def is_kind(self, value: Any, kind: Any) -> bool:
+        """Whether a value of the host is of this kind."""
+        return bool(kind_of(value) == kind)
 
     def received_float(self, value: Any, place: np.ndarray) -> bool:
         """Take a float of the host; whether it is one."""

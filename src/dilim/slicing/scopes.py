@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from typing import Any
 
 from dilim.slicing.program import Atom, Block, Branch, Exit, For, Statement, Step, Unit, While, With
 
@@ -62,3 +63,13 @@ def writes(statement: Statement) -> dict[str, None]:
 
 def _name(atom: Atom | None) -> dict[str, None]:
     return {atom.id: None} if isinstance(atom, ast.Name) else {}
+
+
+def unpacked(step: Step) -> list[str]:
+    """The names to which a step unpacks a value, if it does that and nothing else."""
+    node: Any = step.node
+    match node:
+        case ast.Assign(targets=[ast.Tuple(elts=parts)]) if isinstance(node.value, ast.Name):
+            names = [getattr(part, "id", "") for part in parts]
+            return names if all(names) else []
+    return []

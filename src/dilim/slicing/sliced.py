@@ -14,6 +14,7 @@ from dilim.slicing.errors import TOO_LONG, NoSource, Unsliceable
 from dilim.slicing.explanation import Explanation
 from dilim.slicing.fronts import redirect
 from dilim.slicing.implicit import refuse_transfers
+from dilim.slicing.learning import merged, teach
 from dilim.slicing.levels import LEVELS, Levels
 from dilim.slicing.likeness import Likeness
 from dilim.slicing.listing import Slices
@@ -273,9 +274,9 @@ class Sliced(Likeness):
             self._levels.count -= 1
             if region.learned or region.unstable - self._decisions:
                 self._learn(region)
-            for place, kind in region.seen.items():  # what is to be known when it is sliced anew
-                self._profile.setdefault(place, kind)
-            region.seen.clear()
+            seen, region.seen = region.seen, {}
+            if teach(self._profile, seen):
+                self._slice_anew(region)
 
     def _learn(self, region: Region) -> None:
         """Slice anew where a run has shown types that were not known."""
@@ -287,7 +288,11 @@ class Sliced(Likeness):
         for statement, kind in learned.items():
             known = self._profile.setdefault(statement, kind)
             if known != kind:
-                self._profile[statement] = None
+                self._profile[statement] = merged(known, kind)
+        self._slice_anew(region)
+
+    def _slice_anew(self, region: Region) -> None:
+        """Forget a program, if that has not been done too often."""
         if region in self._variants and not region.is_kept(self._relearned):
             self._relearned += 1
             self._variants.remove(region)

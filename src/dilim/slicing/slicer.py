@@ -28,12 +28,14 @@ from dilim.slicing import (
     operations,
     program,
     scopes,
+    splits,
     summaries,
 )
 from dilim.slicing.errors import (
     TOO_LONG,
     MayBeUnbound,
     OnHost,
+    Split,
     Unsliceable,
     placed,
 )
@@ -63,26 +65,31 @@ class Slicer(Naming):
         path += [0] if attribute is None else [attribute, 0]
         at = self.scope.at
         try:
-            self._rest(block, 0)
+            self.rest(block, 0)
             self.flush()
         finally:
             del path[depth:]
             self.scope.at = at
 
-    def _rest(self, block: program.Block, start: int) -> None:
+    def rest(self, block: program.Block, start: int) -> None:
+        """Interpret the statements of a block that is being interpreted, from one on."""
         scope = self.scope
         for position in range(start, len(block)):
             scope.path[-1] = position
             scope.at = block[position]
             self._following = block[position + 1] if position + 1 < len(block) else None
-            self.statement(block[position])
+            try:
+                self.statement(block[position])
+            except Split as needed:
+                splits.split(self, block, position, needed.name)
+                return
             if self.dead:
                 return
             leaving = self.leaving()
             if leaving is False:
                 continue
             if leaving is not True and position + 1 < len(block):
-                rest = functools.partial(self._rest, block, position + 1)
+                rest = functools.partial(self.rest, block, position + 1)
                 self.go_on(leaving, rest, block[-1])
             return
 

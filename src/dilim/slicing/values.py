@@ -67,6 +67,13 @@ PLAIN_KINDS: Final = frozenset({int, float, bool, "str", "plain", "plain tuple"}
 """Kinds of values, beside tensors and arrays, that hold no objects of the user's."""
 
 
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """The types that a value of the host has had, in the order in which they were seen."""
+
+    kinds: tuple[Any, ...]
+
+
 def is_received(kind: Any) -> bool:
     """Whether a value of the host of this kind can be a tensor or number of the graph."""
     return isinstance(kind, Type) or kind in (int, float, bool)

@@ -13,7 +13,7 @@ from dilim.slicing.errors import OnHost
 from dilim.slicing.escapes import escapes_of
 from dilim.slicing.harmless import LOOKING, METHODS, WALKING
 from dilim.slicing.iterators import ITERATORS
-from dilim.slicing.values import APPEND, METHOD, NEW_LIST, Host, View, is_among, owner_of
+from dilim.slicing.values import APPEND, METHOD, NEW_LIST, Host, Kinds, View, is_among, owner_of
 
 if TYPE_CHECKING:
     from dilim.slicing.hosting import Hosting
@@ -28,6 +28,8 @@ _KNOWN: Final = LOOKING | WALKING | {isinstance}
 def kind_on_host(slicer: Hosting, statement: program.Statement, name: str) -> Any:
     """The type of what a statement binds to a name on the host, as far as eager runs show it."""
     known = slicer.profile.get((statement, name))
+    if isinstance(known, Kinds) and len(known.kinds) in slicer.scope.told:
+        return known.kinds[slicer.scope.told[len(known.kinds)]]
     if known is not None:
         return known
     if isinstance(statement, program.Step):
