@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dilim.slicing import program, surprises
+from dilim.slicing.actions import TRIED
 from dilim.slicing.errors import TOO_LONG, Unsliceable
-from dilim.slicing.host import TRIED
 from dilim.slicing.interpreter import RESULT, Scope
 from dilim.slicing.leaving import Around
 from dilim.slicing.loop_bodies import exits

@@ -7,7 +7,7 @@ from html import escape
 from typing import Final
 
 from dilim.ir.boxes import PADDING, moved
-from dilim.slicing.host import RECEIVE, TURN
+from dilim.slicing.actions import RECEIVE, TURN
 from dilim.slicing.rows import NOTE, Listing, Pair, Row
 
 _CHARACTER: Final = 7.3  # pixels of one character of the 12 pixel monospace font, rounded up

@@ -12,7 +12,7 @@ from typing import Any, Final
 from dilim.ir.graph import NO_SITE, Graph
 from dilim.ir.structure import CHANNELS, walk
 from dilim.ops.table import OPERATIONS
-from dilim.slicing.host import END, WRITE, Action
+from dilim.slicing.actions import END, WRITE, Action
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from dilim.slicing.actions import BIND, END, FRAGMENT, RECEIVE, TURN, WRITE
 from dilim.slicing.findings import RESULT, Findings, Point
-from dilim.slicing.host import BIND, END, FRAGMENT, RECEIVE, TURN, WRITE
 from dilim.slicing.rows import Pair, Row
 from dilim.slicing.wording import Source, Span, rewritten, span, within
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from dilim.slicing.actions import BIND, CHECK, END, FRAGMENT, LEAVE, RECEIVE, TRIED, TURN, WRITE
 from dilim.slicing.findings import Findings, Point
-from dilim.slicing.host import BIND, CHECK, END, FRAGMENT, LEAVE, RECEIVE, TRIED, TURN, WRITE
 from dilim.slicing.wording import Source, short_path
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from dilim.ir.graph import NO_SITE, Graph, Node, Site
 from dilim.ir.structure import CHANNELS, IF, LOOP, SEND, walk
 from dilim.ir.types import Type
-from dilim.slicing.host import BIND, END, FRAGMENT, LEAVE, RECEIVE, TURN, WRITE, Action
+from dilim.slicing.actions import BIND, END, FRAGMENT, LEAVE, RECEIVE, TURN, WRITE, Action
 from dilim.slicing.program import Statement, Unit
 from dilim.slicing.report import RAISES, Line
 from dilim.slicing.wording import Source

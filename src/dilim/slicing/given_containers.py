@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from dilim.slicing.values import Held, is_same, items_of
 
 if TYPE_CHECKING:
-    from dilim.slicing.host import Action, Objects
+    from dilim.slicing.actions import Action
+    from dilim.slicing.host import Objects
 
 KEY = "items"
 """Of a list or dict, the host has ``(KEY, identity)``."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dilim.slicing import surprises
-from dilim.slicing.host import END, Action
+from dilim.slicing.actions import END, Action
 from dilim.slicing.values import Host, Result
 from dilim.tensors import control
 

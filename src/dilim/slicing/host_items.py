@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dilim.slicing import contexts, program, surprises
-from dilim.slicing.host import ITERATE, TURN
+from dilim.slicing.actions import ITERATE, TURN
 from dilim.slicing.numbers import Number
 from dilim.slicing.values import Host
 from dilim.tensors import control

@@ -19,15 +19,9 @@ from dilim.slicing import (
     surprises,
     what_hosts_do,
 )
+from dilim.slicing.actions import BIND, EXIT, FRAGMENT, MOVE, RECEIVE
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.fragments import Fragments
-from dilim.slicing.host import (
-    BIND,
-    EXIT,
-    FRAGMENT,
-    MOVE,
-    RECEIVE,
-)
 from dilim.slicing.interpreter import Scope
 from dilim.slicing.loop_bodies import exits
 from dilim.slicing.numbers import Number

@@ -12,10 +12,11 @@ from dilim.ir.structure import READ, SEND, STRUCTURAL, final
 from dilim.passes.raising import may_raise
 from dilim.runtime.devices import CPU
 from dilim.slicing import attributes, grads, modes, program
+from dilim.slicing.actions import Action
 from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost
 from dilim.slicing.fingerprints import Fingerprint
-from dilim.slicing.host import Action, Objects
+from dilim.slicing.host import Objects
 from dilim.slicing.keeping import Held, Keeping
 from dilim.slicing.liveness import Liveness, liveness_of
 from dilim.slicing.numbers import Number

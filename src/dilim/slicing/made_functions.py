@@ -20,7 +20,7 @@ from dilim.slicing.values import UNBOUND, Choice, Conflict, Host, MadeFunction, 
 from dilim.tensors import derivatives
 
 if TYPE_CHECKING:
-    from dilim.slicing.host import Action
+    from dilim.slicing.actions import Action
     from dilim.slicing.slicer import Slicer
 
 _DERIVATIVES: Final = (

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dilim.slicing.actions import BIND, CHECK, END, FRAGMENT, LEAVE, RECEIVE, TRIED, TURN, WRITE
 from dilim.slicing.findings import Findings, Point
-from dilim.slicing.host import BIND, CHECK, END, FRAGMENT, LEAVE, RECEIVE, TRIED, TURN, WRITE
 
 if TYPE_CHECKING:
     from dilim.slicing.region import Region

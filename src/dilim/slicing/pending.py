@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from dilim.slicing import program, scopes
-from dilim.slicing.host import Action
+from dilim.slicing.actions import Action
 from dilim.slicing.interpreter import Scope
 from dilim.slicing.values import UNBOUND, Host
 

@@ -15,6 +15,7 @@ from dilim.ir.structure import STRUCTURAL, walk
 from dilim.ir.types import Type
 from dilim.runtime.cache import cache
 from dilim.slicing import handing_back, heap, modes, program
+from dilim.slicing.actions import CHECK, END, EXIT, RECEIVE, TURN, Action
 from dilim.slicing.changes import kinds_of
 from dilim.slicing.direct import direct_call
 from dilim.slicing.endings import Ending, ending_of
@@ -23,7 +24,6 @@ from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.fingerprints import Fingerprint, but_for_modes
 from dilim.slicing.fragments import Fragments
 from dilim.slicing.given_containers import KEY
-from dilim.slicing.host import CHECK, END, EXIT, RECEIVE, TURN, Action
 from dilim.slicing.interpreter import Scope
 from dilim.slicing.learning import kind_of
 from dilim.slicing.leaves import follow_leaves

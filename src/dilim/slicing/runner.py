@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dilim.ir.types import Type, type_of
-from dilim.slicing.host import Action
+from dilim.slicing.actions import Action
 from dilim.slicing.leaving import Left
 from dilim.slicing.runs import Leaves, Run
 from dilim.slicing.tracebacks import users_view

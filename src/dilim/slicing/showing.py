@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from dilim.slicing import heap, surprises
+from dilim.slicing.actions import TRIED, WRITE, Action
 from dilim.slicing.errors import OnHost
-from dilim.slicing.host import TRIED, WRITE, Action
 from dilim.slicing.interpreter import Interpreter
 from dilim.slicing.numbers import Number
 from dilim.slicing.values import UNBOUND, Host

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dilim.slicing import surprises
+from dilim.slicing.actions import RECEIVE
 from dilim.slicing.errors import Split
-from dilim.slicing.host import RECEIVE
 from dilim.slicing.numbers import Number
 from dilim.slicing.values import Host, Kinds
 from dilim.tensors import control

@@ -15,8 +15,8 @@ from dilim import dtypes
 from dilim.ir.structure import RECEIVE
 from dilim.ir.types import Type
 from dilim.slicing import contexts, identities, made_functions, scopes
+from dilim.slicing.actions import CHECK, LEAVE, Action
 from dilim.slicing.errors import OnHost, Unsliceable
-from dilim.slicing.host import CHECK, LEAVE, Action
 from dilim.slicing.leaving import Level
 from dilim.slicing.numbers import Number
 from dilim.slicing.tracing import is_used_up

@@ -17,8 +17,9 @@ from typing import Any, Final
 
 from dilim.autodiff.walk import Part, reachable
 from dilim.ops.opdef import OpDef
+from dilim.slicing.actions import END, LEAVE, Action
 from dilim.slicing.errors import Restart, Unsliceable
-from dilim.slicing.host import END, LEAVE, Action, Objects
+from dilim.slicing.host import Objects
 from dilim.slicing.program import Statement
 from dilim.slicing.values import Held
 from dilim.tensors.tape import SPACING, Node, now

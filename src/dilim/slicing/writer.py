@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from dilim.slicing.actions import END, TURN
 from dilim.slicing.exchanges import Exchanges, Sides
 from dilim.slicing.findings import Findings
-from dilim.slicing.host import END, TURN
 from dilim.slicing.rows import FLOW, Listing, Pair, Row, fill, graph_of, has_code, host_of, note
 from dilim.slicing.wording import Source, Span, rewritten, span, statements, within
 
