@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing import bundles, grads, heap, numbers, program
 from dilim.slicing.carried_objects import CarriedObjects
-from dilim.slicing.errors import LoopSignal, Restart, Unsliceable
+from dilim.slicing.errors import LoopSignal, Restart, Unsliceable, bound_in_loop
 from dilim.slicing.given_containers import KEY
 from dilim.slicing.interpreter import RESULT
 from dilim.slicing.numbers import Number
@@ -317,7 +317,7 @@ class Carried:
             elif before.__class__ is Conflict or now.__class__ is Conflict:
                 continue
             elif before is UNBOUND:
-                raise Unsliceable(f"{name} is bound in a loop", self.statement.line)
+                raise Unsliceable(bound_in_loop(name), self.statement.line)
             else:
                 raise Peel(f"{name} changes its type in a loop")
         return more
@@ -397,4 +397,4 @@ class Carried:
             if value.__class__ is Host:
                 env[name] = Host(value.kind) if before is UNBOUND else Host()
             else:
-                env[name] = Conflict(f"{name} is bound in a loop")
+                env[name] = Conflict(bound_in_loop(name))

@@ -14,7 +14,7 @@ from dilim.slicing import classes, contents, numbers
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import PLAIN
-from dilim.slicing.values import UNBOUND, Choice, View, items_of
+from dilim.slicing.values import UNBOUND, Choice, Conflict, View, items_of
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ def truth(slicer: Slicer, value: Any) -> bool | Number:
         return bool(value)
     if classes.is_default(slicer, value, "__bool__", "__len__"):
         return True
+    if kind is Conflict:
+        raise Unsliceable(value.reason)
     raise Unsliceable(f"the truth of an object of {kind.__name__}")
 
 

@@ -42,6 +42,16 @@ class OnHost(Exception):
         self.reason = reason
 
 
+def in_words(name: str) -> str:
+    """A local name as the user knows it; names that slicing has made up are not his."""
+    return "a value" if name.startswith("%") else name
+
+
+def bound_in_loop(name: str) -> str:
+    """The reason why a name cannot be used after a loop that binds it."""
+    return f"{in_words(name)} gets a value in a loop, of a kind that loops do not hand on"
+
+
 class MayBeUnbound(OnHost):
     """A name may have no value; where it has none, the host must raise.
 
@@ -50,7 +60,7 @@ class MayBeUnbound(OnHost):
     """
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"{name} may be unbound")
+        super().__init__(f"{in_words(name)} may be unbound")
         self.name = name
 
 

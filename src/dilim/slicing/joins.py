@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from dilim.slicing import bundles, grads, heap, identities, keeping, numbers
-from dilim.slicing.errors import OnHost, Restart, Unsliceable
+from dilim.slicing.errors import OnHost, Restart, Unsliceable, in_words
 from dilim.slicing.numbers import Number
 from dilim.slicing.sides import Made, Side, common, held_after, renewed
 from dilim.slicing.tracing import is_used_up, use_up, without_used_tape
@@ -338,7 +338,7 @@ class Join:
             if value is UNBOUND:
                 value = self.slicer.original(key)
             found.append(value)
-        made = self.value(found[0], found[1], str(key[1]).lstrip("%"))
+        made = self.value(found[0], found[1], in_words(str(key[1])))
 
         def checked(results: Sequence[Tensor]) -> Any:
             value = made(results)

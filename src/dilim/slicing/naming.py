@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from dilim.slicing import attributes, heap, program
 from dilim.slicing.attributes import in_classes
-from dilim.slicing.errors import MayBeUnbound, OnHost, Restart
+from dilim.slicing.errors import MayBeUnbound, OnHost, Restart, in_words
 from dilim.slicing.hosting import Hosting
 from dilim.slicing.numbers import Number
 from dilim.slicing.values import UNBOUND, Choice, Conflict, Host, MadeFunction, may_be_unbound
@@ -39,13 +39,13 @@ class Naming(Hosting):
         if name in code.locals:
             value = self.env.get(name, UNBOUND)
             if value is UNBOUND:
-                raise OnHost(f"{name} is unbound")
+                raise OnHost(f"{in_words(name)} is unbound")
             if may_be_unbound(value):
                 raise MayBeUnbound(name)
             if isinstance(value, MadeFunction):
                 raise Restart(("host", value.maker))
             if value.__class__ is Choice:
-                raise OnHost(f"{name} is not of one type on all paths")
+                raise OnHost(f"{in_words(name)} is not of one type on all paths")
             if value.__class__ is Conflict:
                 raise OnHost(value.reason)
             return value
@@ -127,7 +127,7 @@ class Naming(Hosting):
         try:
             value = cell.cell_contents
         except ValueError:
-            raise OnHost(f"{name} is unbound") from None
+            raise OnHost(f"{in_words(name)} is unbound") from None
         return self.outside(value, heap.path(self, cell, key))
 
     def _global(self, name: str) -> Any:
