@@ -552,4 +552,30 @@ def f(x):
             )
         ),
     ),
+    "a list that grows in an operator, and a flag that it turns": Small(
+        """
+LOG = []
+FLAG = "even"
+
+class Noted:
+    def __add__(self, other):
+        global FLAG
+        LOG.append(other)
+        FLAG = "odd" if FLAG == "even" else "even"
+        return 1.0
+
+NOTED = Noted()
+
+def f(x):
+    if FLAG == "even":
+        x = x * 2
+    k = NOTED + 3
+    if FLAG == "odd":
+        x = x - 1
+    return x * k + len(LOG)
+""",
+        ("[dilim.ones(2)]",) * 8,
+        sends=None,
+        receives=None,
+    ),
 }

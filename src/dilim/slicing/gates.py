@@ -79,6 +79,27 @@ class Gate:
         made: Callable[..., Any] = space["gate"]
         return made
 
+    def failing(self, without: Sequence[str]) -> Callable[[Sequence[Any]], list[str]]:
+        """What finds the conditions that do not hold for some values of the region's frame.
+
+        Args:
+            without: as for `function`.
+        """
+        kept = [text for text in self.conditions if not any(path in text for path in without)]
+
+        def found(values: Sequence[Any]) -> list[str]:
+            space = dict(self.constants) | dict(zip(self.arguments, values, strict=True))
+            return [condition for condition in kept if not _holds(condition, space)]
+
+        return found
+
+
+def _holds(condition: str, space: dict[str, Any]) -> bool:
+    try:
+        return bool(eval(condition, space))
+    except (AttributeError, LookupError, TypeError, ValueError):
+        return False
+
 
 def checked(conditions: Sequence[str], then: Sequence[str], otherwise: str) -> list[str]:
     """Lines of a function: what is done where all conditions hold, and where one does not."""

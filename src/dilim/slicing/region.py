@@ -220,7 +220,11 @@ class Region:
         leaves = [known[path] for path in self.grad_paths]
         known_to_set = but_for_modes if slicer.modes else str
         conditions = tuple(map(known_to_set, self.gated.conditions))
-        self.again = replace(self.gated, conditions=conditions).function(changed)
+        gate = replace(self.gated, conditions=conditions)
+        self.again, self._failing = gate.function(changed), gate.failing(changed)
+        looked_into = map(entry.path, slicer.looked_into.values())
+        self._found = {path: ("touched", path) for path in looked_into}
+        self._found |= {path: ("host path", path) for path, *_ in entry.outside()}
         self.find_leaves = entry.finder(leaves)
         self.makers = {
             slicer.objects.number_of((KEY, key)): maker for key, maker in slicer.made_by.items()
@@ -246,6 +250,11 @@ class Region:
             slicer.finish(None, None)
         else:
             handing_back.end_of_loop(slicer, self.after)
+
+    def unlike(self, values: tuple[Any, ...]) -> set[Any]:
+        """Decisions for the next time: what the conditions that do not hold any more are about."""
+        failing = "\n".join(self._failing(values))
+        return {decision for path, decision in self._found.items() if path in failing}
 
     @property
     def is_native(self) -> bool:

@@ -94,7 +94,7 @@ class Runner:
                 and host.is_untouched(lists, leaves)
             ):
                 return True
-            region.unstable.update(self._changed(again, found, has_tape, lists))
+            region.unstable.update(self._changed(again, found, values, has_tape, lists))
             return False
 
         host.valid = valid
@@ -105,7 +105,9 @@ class Runner:
             if is_written:
                 holder._storage.version += 1
 
-    def _changed(self, again: Any, found: Any, has_tape: bool, lists: tuple[int, ...]) -> set[Any]:
+    def _changed(
+        self, again: Any, found: Any, values: Any, has_tape: bool, lists: tuple[int, ...]
+    ) -> set[Any]:
         """What host code has changed: decisions for the next time that the region is sliced."""
         region, host = self.region, self.host
         changed: set[Any] = {("host attribute", key) for key in host.touched()}
@@ -113,7 +115,9 @@ class Runner:
         for path, is_same in zip(region.grad_paths, host.same_grads(), strict=True):
             if not is_same:
                 changed.add(("host path", path))
-        if again is not None:
+        if again is None:
+            changed |= region.unlike(values)
+        else:
             for paths, now, before in zip(
                 (region.gated.inputs, region.gated.memory, region.gated.slots),
                 *(again, found),
