@@ -167,6 +167,29 @@ def f(x, n):
         None,
         None,
     ),
+    "inner functions made in loops and branches": Small(
+        """
+def f(x, n):
+    g = None
+    for i in range(n * 10):
+        def h(v, k=2.0):
+            return v * k + n
+
+        x = h(x) * 0.25
+        if x.sum() > 5:
+            g = h
+    if x.sum() > 2:
+        def last(v):
+            return v * 2
+    else:
+        def last(v):
+            return v - 1
+    return last(x), h(x), g is None or g(x)
+""",
+        NUMBERS,
+        None,
+        None,
+    ),
     "an inner function in a method, with private names": Small(
         """
 class Model:

@@ -320,6 +320,23 @@ def test_a_shape_that_depends_on_data():
     )
 
 
+@pytest.mark.parametrize("rare", [True, False])
+def test_a_value_of_the_host_that_is_of_another_type_rarely_or_often(rare):
+    numbers = [0.5, 1.5, 0.5, 1.5, 0.5, 2, 0.5] if rare else [0.5, 0.5, 2, 0.5, 2, 1, 0.5]
+    check(
+        """
+        import json
+
+        def f(x, values):
+            v = json.loads(values.pop())
+            return x * v + v
+        """,
+        *[Call(f"[dilim.ones(2), ['{number}']]") for number in numbers],
+        sends=0 if rare else None,
+        receives=1 if rare else 0,
+    )
+
+
 @pytest.mark.parametrize("form", ["while True", "for i in range(10**9)"])
 def test_loops_that_only_a_break_ends(form):
     check(

@@ -10,6 +10,7 @@ from dilim.slicing.carried_objects import CarriedObjects
 from dilim.slicing.errors import LoopSignal, Restart, Unsliceable, bound_in_loop
 from dilim.slicing.given_containers import KEY
 from dilim.slicing.interpreter import RESULT
+from dilim.slicing.made_functions import refuse
 from dilim.slicing.numbers import Number
 from dilim.slicing.tapes import is_node
 from dilim.slicing.tracing import is_used_up, without_used_tape
@@ -297,6 +298,7 @@ class Carried:
             before, now = head.envs[-1].get(name, UNBOUND), slicer.env.get(name, UNBOUND)
             if before is now or name == GO or (place in known and now.__class__ is not Host):
                 continue
+            refuse(before, now)
             if now.__class__ is Host or before.__class__ is Host:
                 self._host_name(name, before, now)
             elif before is UNBOUND and bundles.is_carriable(now):

@@ -113,7 +113,8 @@ class Hosting(Showing):
                 scope.env.pop(name, None)
             else:
                 kind = what_hosts_do.kind_on_host(self, statement, name)
-                scope.env[name] = Host(kind, isinstance(statement, program.Step), look.gives_plain)
+                is_sure, source = isinstance(statement, program.Step), (statement, name)
+                scope.env[name] = Host(kind, is_sure, look.gives_plain, source)
                 self.keeping.bind(scope.number, name, kind)
                 pending.bound.add(name)
                 if what_hosts_do.is_to_learn(self, statement, name):
@@ -288,6 +289,9 @@ class Hosting(Showing):
             type_, how = Type((), numbers.type_of_kind(kind)), f"{kind.__name__}({place}, v[1])"
         action.names[name] = ""
         action.lines.append(f"v[0][()] = R.received_{how}")
+        source = getattr(self.env.get(name), "source", None)
+        if source in self.profile and not any(scope.loops for scope in self.scopes):
+            action.lines.append(f"if not v[0]: R.differs({self.entry.constant(source)}, {place})")
         truth, value = surprises.receive(self, action, [surprises.TRUTH, type_])
         surprises.unless(self, truth, "the type of a value of the host is not what it was", True)
         if kind in (int, float, bool):

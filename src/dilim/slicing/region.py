@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 MOST_SECONDS: Final = 3.0
 """How long slicing a function may take, in seconds of this thread's time."""
+MOST_DIFFERING: Final = 0.25
+"""In how many of its runs a value of the host may have another type than expected."""
 MOST_LESSONS: Final = 12
 """How often a function is sliced anew because a run has shown something."""
 LEFT: Final = "%left"
@@ -116,6 +118,7 @@ class Region:
         self.learned: dict[Any, Any] = {}
         self.seen: dict[Any, Any] = {}
         self.left: Counter[str] = Counter()
+        self._runs_differing: Counter[bool] = Counter()
         is_draft = after is None and self.unknown > 0 and not has_loop(self.graph)
         if is_draft:
             self._settings = numerics, "reference"
@@ -328,6 +331,12 @@ class Region:
             return runner.run(found, values, frame)
         finally:
             self._free.append(runner)
+
+    def count_run(self, differing: Mapping[Any, Any]) -> None:
+        """Count a run; where types differ too often from those expected, nothing is expected."""
+        self._runs_differing[bool(differing)] += 1
+        if self._runs_differing[True] > MOST_DIFFERING * self._runs_differing.total():
+            self.learned.update(differing)
 
     def seen_by_user(self, error: BaseException) -> BaseException:
         """An error of an operation of the graph, with the calls that were laid out flat."""

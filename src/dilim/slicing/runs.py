@@ -51,6 +51,7 @@ class Run(Leaving):
         self.slots: tuple[Any, ...] = ()
         self.made: dict[int, Any] = {}
         self.functions: dict[int, Any] = {}
+        self.differing: dict[Any, Any] = {}
         self.items: dict[int, tuple[Any, ...]] = {}
         self.memories: dict[str, Any] = {}
         self.now: dict[tuple[int, Any], tuple[Any, Any]] = {}
@@ -71,6 +72,7 @@ class Run(Leaving):
         self.moments.clear()
         self.made.clear()
         self.functions.clear()
+        self.differing = {}
         self.items.clear()
         self.now.clear()
         self.versions.clear()
@@ -151,6 +153,10 @@ class Run(Leaving):
         known = self.learned.setdefault(statement, kind)
         if known != kind:
             self.learned[statement] = merged(known, kind)
+
+    def differs(self, statement: Any, value: Any) -> None:
+        """Take note of a value of the host that is of another type than expected."""
+        self.differing[statement] = kind_of(value)
 
     def bind(self, frame: dict[str, Any], name: str, value: Any) -> None:
         """Bind a name, or unbind it."""

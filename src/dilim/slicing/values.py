@@ -25,19 +25,22 @@ class Host:
         is_sure: whether the name has it for sure, not only if the host has come to bind it.
         is_plain: whether it is a number, a text or an array for sure, so that no code of the
             user's runs when it is looked at.
+        source: the statement that binds it, and the name, where an eager run has shown its type.
     """
 
-    __slots__ = ("is_plain", "is_sure", "kind")
+    __slots__ = ("is_plain", "is_sure", "kind", "source")
 
     def __init__(
         self,
         kind: Any = None,
         is_sure: bool = True,
         is_plain: bool = False,
+        source: Any = None,
     ) -> None:
         self.kind = kind
         self.is_sure = is_sure
         self.is_plain = is_plain
+        self.source = source
 
     def __repr__(self) -> str:
         return f"<host value of type {self.kind}>"
