@@ -389,14 +389,12 @@ class Carried:
         env = self.slicer.env
         known = {key for kind, key in places if kind == "name"}
         for place, value in after.items():
-            key = place[1]
-            name = key[1]
-            if key in known or name in self.hosted or name not in self.names:
-                continue
+            name = place[1][1]
             before = env.get(name, UNBOUND)
+            if place[1] in known or name in self.hosted or name not in self.names:
+                continue
             if before is value or (before is not UNBOUND and is_same(before, value)):
                 continue
-            if value.__class__ is Host:
-                env[name] = Host(value.kind) if before is UNBOUND else Host()
-            else:
-                env[name] = Conflict(bound_in_loop(name))
+            is_hosts = value.__class__ is Host
+            kind = value.kind if is_hosts and before is UNBOUND else None
+            env[name] = Host(kind) if is_hosts else Conflict(bound_in_loop(name))

@@ -28,6 +28,7 @@ from dilim.slicing.operators import is_constant
 from dilim.slicing.values import UNBOUND
 from dilim.tensors.cells import Cell
 from dilim.tensors.layouts import steps_to
+from dilim.tensors.random import default_generator
 from dilim.tensors.tensor import Tensor
 from dilim.tensors.tracer import Trace
 
@@ -206,6 +207,12 @@ class Entry:
         tensor = self.trace.symbol(root.builder.input(Type((), type_of_kind(kind))))
         tensor._data.cell.frame = root  # known everywhere, wherever it was first asked for
         return Number(tensor, kind, bound, ("value", path))
+
+    def guard_generator(self, cells: Sequence[Cell]) -> None:
+        """Each thread has a default generator: see to it that it is the one that is used."""
+        own = default_generator()
+        if any(cell.storage is own._state._storage for cell in cells):
+            self.guard(f"{self.constant(default_generator)}() is {self.constant(own)}")
 
     def _tensor(self, x: Tensor, path: str) -> Tensor:
         known = self._path_of.get(id(x))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
@@ -34,8 +34,6 @@ from dilim.slicing.tracebacks import of_operation
 from dilim.slicing.tracing import SlicerTrace
 from dilim.slicing.values import Host, Range
 from dilim.slicing.worth import has_loop
-from dilim.tensors.cells import Cell
-from dilim.tensors.random import default_generator
 from dilim.tensors.symbolic import finish
 from dilim.tensors.tape import mode
 
@@ -46,8 +44,6 @@ MOST_SECONDS: Final = 3.0
 """How long slicing a function may take, in seconds of this thread's time."""
 MOST_DIFFERING: Final = 0.25
 """In how many of its runs a value of the host may have another type than expected."""
-MOST_LESSONS: Final = 12
-"""How often a function is sliced anew because a run has shown something."""
 LEFT: Final = "%left"
 """The name under which the items that are left are handed to the region of a loop."""
 MOST_ATTEMPTS: Final = 64
@@ -185,7 +181,7 @@ class Region:
         traced = finish(slicer.trace, [])
         self.graph: Graph = traced.graph
         cells = traced.cells
-        _guard_generator(entry, cells)
+        entry.guard_generator(cells)
         self.gated = entry.gate(cells)
         self.kinds = kinds_of(entry, self.names, "argument" if self.after is None else "variable")
         self.unknown = slicer.unknown
@@ -374,10 +370,6 @@ class Region:
             for name in statement.writes
         )
 
-    def is_kept(self, count: int) -> bool:
-        """Whether the region is kept although a run has shown more, after so many new ones."""
-        return count >= MOST_LESSONS
-
     def served(self) -> dict[str, int]:
         """How often the program came to the point of each channel."""
         found = {self.actions[-1].channel: self.direct_runs} if self.direct_runs else {}
@@ -385,13 +377,6 @@ class Region:
             for channel, count in runner.session.served().items():
                 found[channel] = found.get(channel, 0) + count
         return found
-
-
-def _guard_generator(entry: Entry, cells: Sequence[Cell]) -> None:
-    """Each thread has a default generator of its own: see to it that it is the one that is used."""
-    own = default_generator()
-    if any(cell.storage is own._state._storage for cell in cells):
-        entry.guard(f"{entry.constant(default_generator)}() is {entry.constant(own)}")
 
 
 def _fragments(observe: Callable[[program.Step, Any], None]) -> Callable[[Scope], Fragments]:

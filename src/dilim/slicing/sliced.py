@@ -37,6 +37,8 @@ MANY: Final = 5
 """Programs for one function of which a warning tells."""
 FEWEST_WALKS: Final = 2
 """Runs as plain Python in which loops may still be compiled, after the function was refused."""
+MOST_LESSONS: Final = 12
+"""How often a function is sliced anew because a run has shown something."""
 TRIAL: Final = 0.03
 """Seconds of plain running after which it is seen whether the code is in the cache on disk."""
 ESTIMATE: Final = 0.25
@@ -293,7 +295,7 @@ class Sliced(Likeness):
 
     def _slice_anew(self, region: Region) -> None:
         """Forget a program, if that has not been done too often."""
-        if region in self._variants and not region.is_kept(self._relearned):
+        if region in self._variants and self._relearned < MOST_LESSONS:
             self._relearned += 1
             self._variants.remove(region)
 
