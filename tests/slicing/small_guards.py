@@ -377,4 +377,111 @@ def f(x):
     ),
 }
 
-PROGRAMS = {**LISTS, **EQUALS, **CLASSES, **MODULES, **ITERATORS}
+PATCHES = {
+    "a function of dilim that is replaced": _small(
+        "old = dilim.exp\n\ndef f(x): return dilim.exp(x) + nn.losses.mse(x, x)",
+        X,
+        Call(X, before="dilim.exp = lambda x: x * 3", after="dilim.exp = old"),
+        X,
+        Call(
+            X, before="mse, nn.losses.mse = nn.losses.mse, dilim.add", after="nn.losses.mse = mse"
+        ),
+        X,
+    ),
+    "a builtin that is replaced": _small(
+        """
+import builtins
+
+old = abs
+
+def f(x):
+    return x * abs(-3.0), len([x])
+""",
+        X,
+        Call(X, before="builtins.abs = lambda x: x", after="builtins.abs = old"),
+        X,
+    ),
+    "a layer of dilim that is replaced": _small(
+        """
+old = nn.Dense.forward
+net = nn.Sequential(nn.Dense(2, 2), nn.ReLU())
+
+def noted(self, x):
+    print("forward")
+    return old(self, x)
+
+def f(x):
+    return net(x), net[0](x)
+""",
+        X,
+        Call(X, before="nn.Dense.forward = noted"),
+        X,
+        Call(X, before="nn.Dense.forward = old"),
+    ),
+}
+
+LATER = {
+    "a method of tensors that is replaced": _small(
+        """
+old = dilim.Tensor.sum
+
+def noted(self):
+    print("sum")
+    return old(self) * K
+
+K = 2.0
+
+def f(x):
+    return x.sum() + 1, x * 2
+""",
+        X,
+        Call(X, before="dilim.Tensor.sum = noted"),
+        Call(X, before="K = 3.0", after="dilim.Tensor.sum = old"),
+        X,
+    ),
+    "attributes that become others": _small(
+        """
+class C:
+    k = 2.0
+
+    def __init__(self):
+        self.n = 3.0
+
+c = C()
+
+def f(x):
+    c.m = x
+    return x * c.k + c.n
+""",
+        X,
+        Call(X, before="C.n = property(lambda self: 4.0)"),
+        Call(X, before="C.k = property(lambda self: print('k') or 5.0)"),
+        Call(
+            X, before="C.__getattribute__ = lambda self, name: 9.0", after="del C.__getattribute__"
+        ),
+        Call(X, before="C.__setattr__ = lambda self, name, value: print('set', name)"),
+        Call(X, before="del C.n, C.k, C.__setattr__; c.k = 1.0"),
+    ),
+    "a class that gets another base": _small(
+        """
+class A:
+    v = 1.0
+
+class B:
+    v = 2.0
+
+class C(A):
+    pass
+
+c = C()
+
+def f(x):
+    return x * c.v, isinstance(c, A), issubclass(C, B)
+""",
+        X,
+        Call(X, before="C.__bases__ = (B,)"),
+        Call(X, before="B.v = 5.0"),
+    ),
+}
+
+PROGRAMS = {**LATER, **PATCHES, **LISTS, **EQUALS, **CLASSES, **MODULES, **ITERATORS}

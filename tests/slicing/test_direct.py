@@ -196,6 +196,7 @@ def happens(world, name, k):
         world.seen.append((type(error), str(error)))
 
 
+@pytest.mark.filterwarnings("ignore::dilim.errors.PerformanceWarning")  # of many programs
 @settings(max_examples=25, deadline=None)
 @given(STORIES)
 @example([("a parameter", 2)])

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from dilim.slicing.slicer import Slicer
 
 _OF_TENSORS_ON_HOST: Final = frozenset({"uid", "name", "_data", "_storage", "numpy", "tolist"})
+HEAP_TYPE: Final = 1 << 9
+"""In the flags of classes that Python code made."""
 GENERATORS: Final = (random.Random, np.random.RandomState, np.random.Generator)
 """What draws numbers, in code that looks at nothing of the program."""
 _C_METHODS: Final = (types.MethodDescriptorType, type(np.random.Generator.random))
@@ -61,7 +63,11 @@ def read(slicer: Slicer, node: ast.Attribute) -> Callable[[], Any]:
 
 def is_dilims(kind: type) -> bool:
     """Whether a class is part of dilim."""
-    return kind.__module__ == "dilim" or kind.__module__.startswith("dilim.")
+    return _is_dilims_module(kind.__module__)
+
+
+def _is_dilims_module(name: str) -> bool:
+    return name == "dilim" or name.startswith("dilim.")
 
 
 _TRACED: Final = ("dilim.tensors.", "dilim.nn.", "dilim.optim.")
@@ -76,7 +82,7 @@ def is_traced(function: Any) -> bool:
     """Whether a function, method or callable object is dilim's own and written to be traced."""
     owner = owner_of(function)
     if isinstance(owner, Tensor):
-        return True
+        return not isinstance(function, types.MethodType) or _is_dilims_module(function.__module__)
     if owner is not None and not isinstance(owner, types.ModuleType):
         return _is_traced_module((owner if isinstance(owner, type) else type(owner)).__module__)
     if isinstance(function, type):
@@ -102,6 +108,7 @@ def _is_traced_module(name: str) -> bool:
 def _of_tensor(slicer: Slicer, x: Tensor, name: str) -> Callable[[], Any]:
     if name in _OF_TENSORS_ON_HOST or name.startswith("__"):
         raise OnHost(f"{name} of a tensor")
+    slicer.rely_on_names(type(x), name)
     if name == "grad":
         slicer.know_leaves(x)
         slicer.use_grad(x)
@@ -113,6 +120,7 @@ def _of_module(slicer: Slicer, module: types.ModuleType, name: str) -> Callable[
     if value is UNBOUND:
         raise OnHost
     if module.__name__ == "dilim" or module.__name__.startswith("dilim."):
+        slicer.rely_on_names(module.__dict__, name)
         return lambda: value
     path = f"{slicer.entry.path(module)}.{name}"
     if name in module.__dict__:
@@ -134,11 +142,20 @@ def _of_class(slicer: Slicer, kind: type, name: str) -> Callable[[], Any]:
 
 def _of_library(slicer: Slicer, owner: Any, name: str) -> Callable[[], Any]:
     slicer.rely_on(owner)
+    slicer.rely_on_names(type(owner), name)
     value = attempted(getattr, owner, name)
-    if owner_of(value) is not None or slicer.holds(owner, value):
+    if owner_of(value) is not None or _holds(slicer, owner, value):
         slicer.know_leaves(value)
         return lambda: value
     return lambda: slicer.outside(value, f"{slicer.entry.path(owner)}.{name}")
+
+
+def _holds(slicer: Slicer, owner: Any, value: Any) -> bool:
+    """Whether an object of dilim has a tensor or something to be called, and is guarded so."""
+    found = slicer.relied.get(id(owner))
+    if found is None or not (callable(value) or isinstance(value, Tensor)):
+        return False
+    return any(part is value for part in found.parts)
 
 
 def in_classes(kind: type, name: str) -> Any:
@@ -157,8 +174,9 @@ def _is_default(kind: type, name: str) -> bool:
 def of_instance(slicer: Slicer, owner: Any, name: str) -> Callable[[], Any]:
     """How to read an attribute of an object of a user's class, as it was at entry."""
     kind = type(owner)
-    if not _is_default(kind, "__getattribute__") or not hasattr(owner, "__dict__"):
+    if not _is_default(kind, "__getattribute__") or not kind.__dictoffset__:
         raise OnHost("an object with attributes of its own making")
+    slicer.rely_on_names(kind, "__getattribute__", name)
     raw = in_classes(kind, name)
     path = slicer.entry.path(owner)
     if name in owner.__dict__ and not hasattr(type(raw), "__set__"):
@@ -219,12 +237,13 @@ def assign(slicer: Slicer, target: ast.Attribute, value: Any) -> Callable[[], No
     plain = (
         _is_default(kind, "__setattr__")
         and not hasattr(type(in_classes(kind, name)), "__set__")
-        and hasattr(owner, "__dict__")
+        and kind.__dictoffset__ != 0
         and not isinstance(owner, type | types.ModuleType)
         and not is_dilims(kind)
     )
     if not plain:
         raise OnHost("an object that sets attributes in a way of its own")
+    slicer.rely_on_names(kind, "__setattr__", name)
     bind = heap.put(slicer, owner, name, value)
     if slicer.entry.slot(owner) is None and not slicer.entry.has_constant(owner):
         raise Unsliceable(f"attribute {name} of an object that the program made")

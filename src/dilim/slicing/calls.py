@@ -242,7 +242,7 @@ def _pure(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, An
     if View in map(type, given) and not is_among(function, _ITERATING):
         raise OnHost("an object that shows a dict is looked at")
     if is_among(function, _OF_CLASSES):
-        return _of_classes(function, args, keywords)
+        return _of_classes(slicer, function, args, keywords)
     is_shallow = is_among(function, _SHALLOW)
     args = [_entered(slicer, x, is_shallow, function) for x in args]
     keywords = {key: _entered(slicer, x, is_shallow) for key, x in keywords.items()}
@@ -261,11 +261,11 @@ def _pure(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, An
     return slicer.make(result) if result.__class__ in (list, dict) else result
 
 
-def _of_classes(function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
+def _of_classes(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
     if len(args) == 2 and not keywords and function is isinstance:
-        return classes.is_instance(*args)
+        return classes.is_instance(slicer, *args)
     if len(args) == 2 and not keywords and function is issubclass:
-        return classes.is_subclass(*args)
+        return classes.is_subclass(slicer, *args)
     if len(args) == 1 and not keywords and function is type:
         return type(*args)
     if len(args) == 1 and not keywords and function is callable and type(args[0]) in _CALLABLES:

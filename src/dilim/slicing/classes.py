@@ -11,9 +11,8 @@ import enum
 import types
 from typing import TYPE_CHECKING, Any, Final
 
-from dilim.slicing.attributes import in_classes
+from dilim.slicing.attributes import HEAP_TYPE, in_classes
 from dilim.slicing.errors import OnHost
-from dilim.slicing.reach import HEAP_TYPE
 
 if TYPE_CHECKING:
     from dilim.slicing.slicer import Slicer
@@ -21,16 +20,16 @@ if TYPE_CHECKING:
 _PLAIN_METACLASSES: Final = (type, enum.EnumMeta)
 
 
-def is_instance(x: Any, classes: Any) -> bool:
+def is_instance(slicer: Slicer, x: Any, classes: Any) -> bool:
     """``isinstance(x, classes)``.
 
     Raises:
         OnHost: a class may decide itself what is of its kind.
     """
-    return is_subclass(type(x), classes)
+    return is_subclass(slicer, type(x), classes)
 
 
-def is_subclass(kind: Any, classes: Any) -> bool:
+def is_subclass(slicer: Slicer, kind: Any, classes: Any) -> bool:
     """``issubclass(kind, classes)``.
 
     Raises:
@@ -38,6 +37,9 @@ def is_subclass(kind: Any, classes: Any) -> bool:
     """
     if not isinstance(kind, type) or not are_plain(classes):
         raise OnHost("a class that may decide itself what is of its kind")
+    if kind.__flags__ & HEAP_TYPE:
+        constant = slicer.entry.constant
+        slicer.entry.guard(f"{constant(kind)}.__mro__ is {constant(kind.__mro__)}")
     return issubclass(kind, classes)
 
 
@@ -53,12 +55,5 @@ def are_plain(classes: Any) -> bool:
 def is_default(slicer: Slicer, x: Any, *names: str) -> bool:
     """Whether an object's class has special methods, if at all, as ``object`` has them."""
     kind = type(x)
-    defaults = [in_classes(object, name) for name in names]
-    if any(in_classes(kind, name) is not each for name, each in zip(names, defaults, strict=True)):
-        return False
-    if kind.__flags__ & HEAP_TYPE:
-        constant = slicer.entry.constant
-        for name, each in zip(names, defaults, strict=True):
-            found = f"{constant(in_classes)}({constant(kind)}, {name!r})"
-            slicer.entry.guard(f"{found} is {constant(each)}")
-    return True
+    slicer.rely_on_names(kind, *names)
+    return all(in_classes(kind, name) is in_classes(object, name) for name in names)

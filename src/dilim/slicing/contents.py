@@ -19,7 +19,7 @@ import types
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing import heap, modes
-from dilim.slicing.attributes import is_dilims, is_module, is_traced
+from dilim.slicing.attributes import in_classes, is_dilims, is_module, is_traced
 from dilim.slicing.errors import OnHost, Unsliceable, attempted
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import is_constant, needs_value
@@ -172,7 +172,18 @@ def holds_users(slicer: Slicer, value: Any) -> bool:
     """Whether an object of dilim holds, at any depth, code or objects that are not dilim's."""
     slicer.rely_on(value)
     found = slicer.relied.get(id(value))
-    return found is not None and not all(map(_is_of_library, found.parts))
+    if found is None:
+        return False
+    kinds = {type(part): None for part in found.parts if is_module(type(part))}
+    return not all(map(_is_of_library, found.parts)) or any(_is_replaced(slicer, x) for x in kinds)
+
+
+def _is_replaced(slicer: Slicer, kind: type) -> bool:
+    """Whether the user has put another function in place of a ``forward``; it is guarded."""
+    forward = in_classes(kind, "forward")
+    constant = slicer.entry.constant
+    slicer.entry.guard(f"{constant(kind)}.forward is {constant(forward)}")
+    return is_dilims(kind) and not is_traced(forward)
 
 
 def _is_of_library(part: Any) -> bool:

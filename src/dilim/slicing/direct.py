@@ -152,11 +152,10 @@ class _Call:
         settled = {x for each in demands for x in each.layout}
         if self.is_plain:
             settled |= {x for each in demands for x in each.tape}
-        conditions = [
+        conditions = ["standing.same() or standing.holds()"] if self.standing else []
+        conditions += [
             x for x in self.gate.conditions if x not in settled and x not in self.standing
         ]
-        if self.standing:
-            conditions.append("standing.same() or standing.holds()")
         conditions += all_different(self.gate.distinct)
         conditions += storages_apart((path, path in self.written) for path in self.given)
         return conditions or ["True"]

@@ -20,7 +20,7 @@ from dilim.ir.types import Type
 from dilim.runtime.devices import CPU, Storage
 from dilim.slicing.attributes import in_classes
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
-from dilim.slicing.fingerprints import Fingerprint
+from dilim.slicing.fingerprints import Fingerprint, is_standing
 from dilim.slicing.gates import Demands, Gate, tuple_of
 from dilim.slicing.host_tensors import place_in_whole, whole_of
 from dilim.slicing.numbers import BOUNDS, SMALL, Number, type_of_kind
@@ -153,7 +153,8 @@ class Entry:
 
     def _enter(self, value: Any, path: str) -> Any:
         kind = type(value)
-        if in_classes(kind, "__class__") is not object.__dict__["__class__"]:
+        says_itself = in_classes(kind, "__class__") is not object.__dict__["__class__"]
+        if says_itself or isinstance(in_classes(kind, "__getattribute__"), types.FunctionType):
             raise OnHost("an object that says itself what it is")
         if kind is Tensor:
             return self._tensor(value, path)
@@ -343,7 +344,7 @@ class Entry:
         self._tie()
         return Gate(
             arguments=tuple(self._arguments.values()),
-            conditions=tuple(self._guards),
+            conditions=tuple(sorted(self._guards, key=lambda x: not is_standing(x))),
             distinct=tuple(self._distinct),
             inputs=tuple(self.inputs),
             memory=memory,

@@ -7,13 +7,14 @@ depth. Where machine code can look at them, it says first whether anything was t
 
 from __future__ import annotations
 
+import gc
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from dilim.slicing.attributes import is_dilims, is_module
+from dilim.slicing.attributes import HEAP_TYPE, is_dilims, is_module
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -42,6 +43,10 @@ class Watched:
         self._watch: Watch | None = None
         self.same: Callable[[], bool] = _never
 
+    def be_native(self) -> None:
+        """Machine code may look from here on."""
+        self._left = _PATIENCE
+
     def holds(self) -> bool:
         """Whether all is as it was."""
         watch, self.same = self._watch, _never  # first, since another thread may ask meanwhile
@@ -59,6 +64,10 @@ class Watched:
         if watch is not None:
             self._watch, self.same = watch, watch.same
         return True
+
+    def agrees(self) -> bool:
+        """Whether all is as it was, but for what the program itself sets."""
+        return self.holds()
 
     def _ask(self) -> bool:
         raise NotImplementedError
@@ -116,10 +125,6 @@ class Fingerprint(Watched):
     def parts(self) -> Sequence[Any]:
         """The object and all that it was found to hold, to any depth."""
         return self._kept
-
-    def be_native(self) -> None:
-        """Machine code may look from here on."""
-        self._left = _PATIENCE
 
     def _ask(self) -> bool:
         return self.agrees() and all(x.training is mode for x, mode in self._modes)
@@ -180,6 +185,33 @@ class Fingerprint(Watched):
         for name, x in table.items():
             if name not in followed:
                 self._add(x)
+
+
+class Names(Watched):
+    """What names stand for where hardly anybody binds them anew: in Python, dilim, and classes."""
+
+    def __init__(self) -> None:
+        super().__init__(math.inf)
+        self._known: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = {}
+
+    def add(self, space: dict[str, Any] | type, name: str) -> None:
+        """Take a name as it is now: one of a namespace, or of a class, which may be a base's."""
+        if isinstance(space, dict):
+            self._known[id(space), name] = space, name, space.get(name)
+            return
+        for base in space.__mro__:
+            if base.__flags__ & HEAP_TYPE:
+                self.add(gc.get_referents(vars(base))[0], name)  # what is shown there
+            if name in vars(base):
+                return
+
+    def _ask(self) -> bool:
+        return all(space.get(name) is value for space, name, value in self._known.values())
+
+    def show(self, watch: Watch) -> None:
+        """See `Watched`."""
+        for space in {id(space): space for space, _, _ in self._known.values()}.values():
+            watch.table(space)
 
 
 class Kept:
@@ -254,7 +286,7 @@ class Standing(Watched):
     def show(self, watch: Watch) -> None:
         """See `Watched`."""
         for part in self._parts:
-            if isinstance(part, Fingerprint):
+            if isinstance(part, Watched):
                 part.show(watch)
             else:
                 watch.cell(part)

@@ -28,7 +28,7 @@ class Gate:
 
     Attributes:
         arguments: names of the values of the region's frame.
-        conditions: what has to hold.
+        conditions: what has to hold; first what others take for granted, such as attributes.
         distinct: paths of objects that are all different.
         inputs: paths of the numbers that are inputs of the graph.
         memory: paths of the tensors that are its variables.

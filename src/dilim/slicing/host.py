@@ -161,9 +161,9 @@ class Objects:
         if isinstance(value, BuiltinMethodType) and owner is not None:
             if self.entry.slot(owner) is not None or self.is_fresh(owner):
                 return f"{self.expression(owner, action)}.{value.__name__}"
-        if isinstance(value, MethodType) and isinstance(owner, Tensor):
-            return f"{self._tensor(owner, action)}.{value.__name__}"
-        if isinstance(value, MethodType) and self.entry.slot(owner) is not None:
+        if isinstance(value, MethodType) and (
+            isinstance(owner, Tensor) or self.entry.slot(owner) is not None
+        ):
             maker, function = self.entry.constant(MethodType), self.entry.constant(value.__func__)
             return f"{maker}({function}, {self.expression(owner, action)})"
         slot = self.entry.slot(value)

@@ -15,7 +15,7 @@ from dilim.slicing import attributes, grads, modes, program
 from dilim.slicing.actions import Action
 from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost
-from dilim.slicing.fingerprints import Fingerprint
+from dilim.slicing.fingerprints import Fingerprint, Names
 from dilim.slicing.host import Objects
 from dilim.slicing.keeping import Held, Keeping
 from dilim.slicing.liveness import Liveness, liveness_of
@@ -149,6 +149,7 @@ class Interpreter:
         self.cleared: set[int] = set()
         self.at_entry: dict[int, AtEntry] = {}
         self.relied: dict[int, Fingerprint] = {}
+        self.outer_names = Names()
         self.touched: dict[int, Any] = {}
         self.taken: set[int] = set()
         self.copies: list[tuple[list[Any], Any]] = []
@@ -319,12 +320,12 @@ class Interpreter:
         known = self.entry.constant(found)
         self.entry.guard(f"{known}.same() or {known}.holds()")
 
-    def holds(self, owner: Any, value: Any) -> bool:
-        """Whether an object of dilim has a tensor or something to be called, and is guarded so."""
-        found = self.relied.get(id(owner))
-        if found is None or not (callable(value) or isinstance(value, Tensor)):
-            return False
-        return any(part is value for part in found.parts)
+    def rely_on_names(self, space: dict[str, Any] | type, *names: str) -> None:
+        """The program takes names of Python, of dilim or of a class for what they are now."""
+        for name in names:
+            self.outer_names.add(space, name)
+        known = self.entry.constant(self.outer_names)
+        self.entry.guard(f"{known}.same() or {known}.holds()")
 
     initial_grads: dict[int, tuple[Tensor, Any]]
 

@@ -141,6 +141,7 @@ class Naming(Hosting):
         if value is UNBOUND:
             raise OnHost(f"the name {name} is not defined")
         self.entry.guard(f"{name!r} not in {self.entry.constant(space)}")
+        self.rely_on_names(vars(builtins), name)
         return value
 
     def outside(self, value: Any, path: str) -> Any:

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from dilim.slicing.reach import HEAP_TYPE, is_opaque, is_users, surroundings_of
+from dilim.slicing.attributes import HEAP_TYPE
+from dilim.slicing.reach import is_opaque, is_users, surroundings_of
 from dilim.tensors.random import Generator
 from dilim.tensors.tensor import Tensor
 

@@ -10,8 +10,6 @@ from typing import Any, Final
 from dilim.slicing.inlining import INSTALLED
 from dilim.tensors.random import default_generator
 
-HEAP_TYPE: Final = 1 << 9
-"""In the flags of classes that Python code made."""
 _PARTS_OF_DILIM: Final = ("tensors", "nn", "optim", "rl", "scalar")
 """The packages of dilim whose objects a user has."""
 _LEFT_ALONE: Final = frozenset(

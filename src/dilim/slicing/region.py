@@ -21,7 +21,7 @@ from dilim.slicing.direct import direct_call
 from dilim.slicing.endings import Ending, ending_of
 from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
-from dilim.slicing.fingerprints import Fingerprint, but_for_modes
+from dilim.slicing.fingerprints import Fingerprint, Names, but_for_modes
 from dilim.slicing.fragments import Fragments
 from dilim.slicing.given_containers import KEY
 from dilim.slicing.interpreter import Scope
@@ -298,7 +298,7 @@ class Region:
             self.cache_hits, self.cache_misses = kept.hits - hits, kept.misses - misses
             if backend == "llvm":
                 for constant in self.constants.values():
-                    if isinstance(constant, Fingerprint):
+                    if isinstance(constant, Fingerprint | Names):
                         constant.be_native()
             if self.ending is not None and self.narrator is None:
                 self.direct = direct_call(
