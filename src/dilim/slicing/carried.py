@@ -379,9 +379,7 @@ class Carried:
                 slicer.hand_over(slicer.scope, name, now)
                 slicer.env[name] = Host(self.hosted[name])
             return
-        if before is UNBOUND:
-            return
-        if before.__class__ is not Host and not isinstance(before, Conflict):
+        if before is not UNBOUND and not isinstance(before, Host | Conflict):
             raise Before(name)
 
     def after_loop(self, after: dict[Place, Any], places: list[Place]) -> None:
