@@ -168,4 +168,22 @@ def f(y, n):
 """,
         ("[P * 2, 10]", "[P * 3, 12]", "[P, 12]", "[P * 2, 0]"),
     ),
+    "a loss that begins as none, in a tuple, and as a number": Small(
+        """
+P = dilim.tensor([0.3, 0.2], requires_grad=True)
+
+def f(x):
+    loss, pair, last = None, (dilim.zeros(()), 0), dilim.zeros(())
+    for k in range(10):
+        P.grad = None
+        last = ((P - x) ** 2).sum() / 3
+        last.backward()
+        loss = last
+        pair = (last, k)
+    print(loss, pair, last)
+    return loss, pair, last.requires_grad
+""",
+        ("[dilim.ones(2)]",) * 3,
+        None,
+    ),
 }

@@ -94,7 +94,7 @@ def collect(trace: SlicerTrace, shape: Any, value: Any, out: list[Tensor]) -> No
         return
     if not isinstance(value, Tensor) or type_of(value) != shape:
         raise ChangesType
-    out.append(_in_graph(trace, value))
+    out.append(_in_graph(trace, without_used_tape(trace, value)))
 
 
 def _collect_optional(

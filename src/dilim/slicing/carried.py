@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing import bundles, grads, heap, numbers, program
-from dilim.slicing.carried_objects import CarriedObjects
+from dilim.slicing.carried_objects import CarriedObjects, tensors_of
 from dilim.slicing.errors import LoopSignal, Restart, Unsliceable, bound_in_loop
 from dilim.slicing.given_containers import KEY
 from dilim.slicing.interpreter import RESULT
 from dilim.slicing.made_functions import refuse
 from dilim.slicing.numbers import Number
 from dilim.slicing.tapes import is_node
-from dilim.slicing.tracing import is_used_up, without_used_tape
+from dilim.slicing.tracing import is_used_up
 from dilim.slicing.values import UNBOUND, Choice, Conflict, Held, Host, is_same, items_of
 from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
@@ -71,7 +71,7 @@ class Carried:
         starts: for what is None or unbound before the loop, and may be again: likewise, and which.
         hosted: names whose values only the host has -> their type.
         entered: whether there is a turn, if that is known.
-        used_up: places of tensors whose tape is used up at the end of a turn.
+        used_up: tensors whose tape is used up after a turn, by place and number -> what made them.
         shown: attributes whose value on the host is not that of the graph at a turn's beginning.
         objects: which objects the tensors are.
         uncounted: memory that a turn has written without counting the write.
@@ -89,7 +89,7 @@ class Carried:
     starts: dict[Place, Any] = field(default_factory=dict)
     hosted: dict[str, Any] = field(default_factory=dict)
     entered: Any = None
-    used_up: set[Place] = field(default_factory=set)
+    used_up: dict[tuple[Place, int], str] = field(default_factory=dict)
     shown: set[Any] = field(default_factory=set)
     objects: CarriedObjects = field(init=False)
     uncounted: set[Any] = field(default_factory=set)
@@ -174,21 +174,19 @@ class Carried:
             Peel: it is of another type than before the turn.
         """
         value = self.now(place)
-        if isinstance(value, Tensor) and value._requires_grad:
-            if self.slicer.trace.is_new_leaf(value):
+        for number, x in enumerate(tensors_of(value)):
+            if self.slicer.trace.is_new_leaf(x):
                 raise Unsliceable("a tensor that requires a gradient is made in each turn")
-        if isinstance(value, Tensor) and is_used_up(value):
-            self.used_up.add(place)
-            value = without_used_tape(self.slicer.trace, value)
+            if is_used_up(x):
+                self.used_up[place, number] = x._node.op.name  # type: ignore[union-attr]
         try:
             bundles.collect(self.slicer.trace, shape, value, out)
         except bundles.ChangesType:
-            is_second = bool(self.slicer.peeled.get(self.statement))
+            is_second = self.slicer.peeled.get(self.statement)
             if place[0] == "item" and is_second:
                 raise Restart(("host", self.slicer.made_by[place[1][0]])) from None
             if place[0] == "heap" and is_second:
-                owner, key = self.slicer.owners[place[1][0]], place[1][1]
-                raise Restart(heap.decision(owner, key)) from None
+                raise Restart(heap.decision(self.slicer.owners[place[1][0]], place[1][1])) from None
             name = place[1][1] if place[0] in ("name", "heap", "item") else "a gradient"
             raise Peel(f"{name} changes its type in a loop") from None
 

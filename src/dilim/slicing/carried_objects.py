@@ -98,7 +98,7 @@ class CarriedObjects:
             self.slicer.one_of.let_be(x, others)
 
     def _start(self, slot: Slot) -> Tensor | None:
-        found = _tensors(self.starts.get(slot[0]))
+        found = tensors_of(self.starts.get(slot[0]))
         return found[slot[1]] if slot[1] < len(found) else None
 
     def _known(
@@ -241,17 +241,19 @@ class CarriedObjects:
         return False
 
 
-def _tensors(value: Any) -> list[Tensor]:
-    """The tensors that a loop carries for a value."""
+def tensors_of(value: Any) -> list[Tensor]:
+    """The tensors that a loop carries for a value, in their order."""
     if isinstance(value, Tensor):
         return [value]
     if value.__class__ is tuple:
-        return [x for part in value for x in _tensors(part)]
-    return _tensors(value.yes) if value.__class__ is Choice else []
+        return [x for part in value for x in tensors_of(part)]
+    return tensors_of(value.yes) if value.__class__ is Choice else []
 
 
 def _slots(values: Mapping[Any, Any]) -> dict[Slot, Tensor]:
-    return {(place, k): x for place, value in values.items() for k, x in enumerate(_tensors(value))}
+    return {
+        (place, k): x for place, value in values.items() for k, x in enumerate(tensors_of(value))
+    }
 
 
 def _is(x: Any, made: Made) -> bool:

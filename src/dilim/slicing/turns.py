@@ -10,6 +10,7 @@ from dilim.errors import GradientError
 from dilim.ir.types import Type
 from dilim.slicing import bundles, numbers, surprises
 from dilim.slicing.carried import GO, STALE, Before, Carried, Peel, Place, tensor_in
+from dilim.slicing.carried_objects import tensors_of
 from dilim.slicing.errors import LoopSignal, Restart, Unsliceable
 from dilim.slicing.interpreter import RESULT
 from dilim.slicing.keeping import Held
@@ -155,8 +156,9 @@ class Turns(Carried):
         for place, value in values.items():
             if value.__class__ is Number and self._exit_flags():
                 value.bound = (1 << 63) - 1  # it may have been left before it was looked at
-            if isinstance(value, Tensor) and place in self.used_up:
-                use_up(value)
+            for k, x in enumerate(tensors_of(value)):
+                if (place, k) in self.used_up:
+                    use_up(x, self.used_up[place, k])
             self.put(place, value, after=True, sure=sure, limit=limit)
         self._let_be(values, given, None if sure else self.turned(limit))
         self.be_blind(values)
