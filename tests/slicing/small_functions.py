@@ -79,6 +79,31 @@ def f(x, n):
         NUMBERS,
         15,
     ),
+    "host code in an inner function that uses variables from outside": Small(
+        """
+a = "global"
+
+def f(x, n):
+    a = x.sum() * 2
+    b = "text"
+    c = [n]
+
+    def inner(v):
+        print(b, a, n, c)
+        c.append(n)
+        w = v * a
+        for k in range(12):
+            w = w * 0.5 + k
+            if k == n:
+                print(f"{b} {n} {k}", c, a)
+        return w * len(c)
+
+    return inner(x), (lambda: print(a, b, x))(), c
+""",
+        NUMBERS,
+        None,
+        None,
+    ),
     "an inner function given to the host": Small(
         """
 def f(x, n):
@@ -189,6 +214,27 @@ def f(x, n):
         NUMBERS,
         None,
         None,
+    ),
+    "an inner function of which the rest is left to the host": Small(
+        STATE
+        + """
+def f(x, n):
+    a = x * STATE.count
+    k = [n]
+
+    def changing(v):
+        w = v + a
+        OBJECTS[0].advance(n)
+        k.append(STATE.count)
+        return w * STATE.count + a, len(k)
+
+    y, count = changing(x)
+    return changing(y), count, k
+""",
+        (*NUMBERS, "[dilim.ones(2), 3]", "[dilim.ones(2), 1]"),
+        None,
+        None,
+        may_leave=True,
     ),
     "an inner function in a method, with private names": Small(
         """

@@ -10,12 +10,12 @@ from __future__ import annotations
 import ast
 import types
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing import program
 from dilim.slicing.errors import OnHost, Restart, Unsliceable, attempted
-from dilim.slicing.source import code_of, function_of
+from dilim.slicing.source import code_of, function_of, with_own
 from dilim.slicing.values import UNBOUND, Choice, Conflict, Host, MadeFunction, may_be_unbound
 from dilim.tensors import derivatives
 
@@ -148,7 +148,7 @@ def inner(
         raise OnHost(refusal.reason) from None
     if normal.cells_written.intersection(taken):
         raise OnHost("a function that changes a variable of the function around it")
-    made = Inner(maker, function, _with_locals(normal, tuple(taken)), scope.number)
+    made = Inner(maker, function, with_own(function, tuple(taken)), scope.number)
     for x in taken:
         if x == name:
             made.own = name
@@ -161,17 +161,6 @@ def inner(
         made.captured[x] = value
     made.defaults = _defaults(slicer, node.args)
     return made
-
-
-def _with_locals(code: program.Function, names: tuple[str, ...]) -> program.Function:
-    """A function whose variables of these names are its own; made once."""
-    known: program.Function | None = code.codes.get(("captured", names))
-    if known is None:
-        cells = tuple(x for x in code.cells if x not in names)
-        local = code.locals.union(names)
-        known = replace(code, cells=cells, locals=local, codes={})
-        code.codes["captured", names] = known
-    return known
 
 
 def _defaults(slicer: Slicer, arguments: ast.arguments) -> dict[str, Any]:

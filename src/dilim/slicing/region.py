@@ -22,11 +22,11 @@ from dilim.slicing.endings import Ending, ending_of
 from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.fingerprints import Fingerprint, Names, but_for_modes
-from dilim.slicing.fragments import Fragments
 from dilim.slicing.given_containers import KEY
 from dilim.slicing.interpreter import Scope
 from dilim.slicing.learning import kind_of
 from dilim.slicing.leaves import follow_leaves
+from dilim.slicing.pieces import fragments_by_function
 from dilim.slicing.report import Notes
 from dilim.slicing.runner import Runner, module_of
 from dilim.slicing.slicer import Slicer
@@ -137,7 +137,7 @@ class Region:
         entry = Entry(trace, names, decisions)
         slicer = Slicer(trace, entry, profile, decisions, Notes())
         slicer.deadline = self._deadline
-        slicer.fragments_of = _fragments(functools.partial(self._observe, profile))
+        slicer.fragments_of = fragments_by_function(functools.partial(self._observe, profile))
         slicer.finish = lambda value, atom: handing_back.finish(
             slicer, value, atom, self.after is not None
         )
@@ -377,16 +377,3 @@ class Region:
             for channel, count in runner.session.served().items():
                 found[channel] = found.get(channel, 0) + count
         return found
-
-
-def _fragments(observe: Callable[[program.Step, Any], None]) -> Callable[[Scope], Fragments]:
-    """Compiles statements of functions; each function is looked at once."""
-    known: dict[FunctionType, Fragments] = {}
-
-    def fragments_of(scope: Scope) -> Fragments:
-        found = known.get(scope.function)
-        if found is None:
-            found = known[scope.function] = Fragments(scope.code, scope.function, observe)
-        return found
-
-    return fragments_of

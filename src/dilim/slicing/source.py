@@ -58,13 +58,30 @@ def function_of(f: Callable[..., Any]) -> Function:
     return known[1]
 
 
+def with_own(f: types.FunctionType, names: tuple[str, ...]) -> Function:
+    """The normal form of a function as if some variables of functions around it were its own.
+
+    Args:
+        f: the function.
+        names: of the variables; none of them may be bound in it.
+
+    Raises:
+        Unsliceable: see `function_of`.
+    """
+    codes = function_of(f).codes
+    known: Function | None = codes.get(("own", names))
+    if known is None:
+        known = codes["own", names] = _normalise(f, names)
+    return known
+
+
 def future_flags(code: types.CodeType) -> int:
     """The ``from __future__`` switches under which a code object was compiled."""
     flags: int = code.co_flags & _FUTURE
     return flags
 
 
-def _normalise(f: types.FunctionType) -> Function:
+def _normalise(f: types.FunctionType, own: tuple[str, ...] = ()) -> Function:
     code = f.__code__
     if code.co_flags & _SUSPENDING:
         raise Unsliceable("generators and async functions are not sliced", code.co_firstlineno)
@@ -80,14 +97,14 @@ def _normalise(f: types.FunctionType) -> Function:
         body = node.body
     parameters = tuple(argument.arg for argument in arguments_of(node))
     uses = Uses(body)
-    local = (set(parameters) | uses.bound) - uses.globals - uses.nonlocals
+    local = (set(parameters) | uses.bound).union(own) - uses.globals - uses.nonlocals
     function = Function(
         name=code.co_name,
         filename=code.co_filename,
         lines=lines,
         parameters=parameters,
         locals=frozenset(local),
-        cells=code.co_freevars,
+        cells=tuple(name for name in code.co_freevars if name not in own),
         captured=frozenset(),
         qualified_name=code.co_qualname,
         flags=future_flags(code),
