@@ -53,3 +53,8 @@ def test_deep_q_learning_on_cartpole(backend):
     assert any("episodic_return" in line for line in seen.printed(1))
     sends, _ = seen.transfers[-1]
     assert sends <= 120 + 2 * 4
+
+
+def test_deep_q_learning_in_tensors_is_one_program():
+    seen = check("cartpole_in_tensors", *[Call("[130]")] * 3, sends=0, receives=0)
+    assert seen.transfers[-1] == (0, 0)
