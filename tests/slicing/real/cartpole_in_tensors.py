@@ -1,4 +1,4 @@
-"""Deep Q-learning on a cart and a pole, all of it in tensors: acting, the world, the memory, learning.
+"""Deep Q-learning on a cart and a pole, all of it in tensors: the world, the memory, learning.
 
 Nothing here needs the host, so the whole training is one native program.
 """
