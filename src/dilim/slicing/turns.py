@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from dilim.errors import GradientError
 from dilim.ir.types import Type
 from dilim.slicing import bundles, numbers, surprises
-from dilim.slicing.carried import GO, STALE, Before, Carried, Peel, Place, tensor_in
-from dilim.slicing.errors import LoopSignal, Restart, Unsliceable
+from dilim.slicing.carried import GO, STALE, Carried, Place, tensor_in
+from dilim.slicing.errors import Before, LoopSignal, Peel, Restart, Unsliceable
 from dilim.slicing.interpreter import RESULT
 from dilim.slicing.keeping import Held
 from dilim.slicing.loop_bodies import exits, only_changed_in_place
@@ -155,8 +155,8 @@ class Turns(Carried):
         for place, value in values.items():
             if value.__class__ is Number and self._exit_flags():
                 value.bound = (1 << 63) - 1  # it may have been left before it was looked at
-            if isinstance(value, Tensor) and place in self.used_up:
-                use_up(value)
+            if place in self.used_up:
+                use_up(tensor_in(value))
             self.put(place, value, after=True, sure=sure, limit=limit)
         self._let_be(values, given, None if sure else self.turned(limit))
         self.be_blind(values)
