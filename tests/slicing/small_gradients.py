@@ -269,4 +269,51 @@ def f(x, n):
     ),
 }
 
-PROGRAMS = {**AT_ENTRY, **OBJECTS}
+USED_UP = {
+    "a tape that both paths have used up": Small(
+        _HEAD
+        + """
+def f(x, again):
+    W.grad = None
+    if x.sum() > 0:
+        loss = (W * x).sum()
+        loss.backward()
+    else:
+        loss = (W * x * 2).sum()
+        loss.backward()
+    print(loss.item(), loss.requires_grad)
+    if again:
+        loss.backward()
+    return loss
+""",
+        tuple(f"[{x}dilim.ones(2), {k}]" for k in (False, True, False) for x in ("", "-")),
+        None,
+        raises=(3, 4),
+        may_leave=True,
+    ),
+    "a tape that a turn has used up, on one path or another": Small(
+        _HEAD
+        + """
+def f(x, n, again):
+    loss = None
+    for i in range(n):
+        W.grad = None
+        if x.sum() > 0:
+            loss = (W * x).sum()
+            loss.backward()
+        else:
+            loss = (W * x * 2).mean()
+            loss.backward()
+        x = x * -0.5
+    if again:
+        loss.backward()
+    return loss
+""",
+        tuple(f"[dilim.ones(2), {n}, {k}]" for k in (False, True, False) for n in (1, 3)),
+        None,
+        raises=(3, 4),
+        may_leave=True,
+    ),
+}
+
+PROGRAMS = {**USED_UP, **AT_ENTRY, **OBJECTS}

@@ -5,6 +5,7 @@ import pytest
 from slicing import (
     small_contents,
     small_contexts,
+    small_courses,
     small_derivatives,
     small_errors,
     small_forms,
@@ -44,6 +45,7 @@ ALL = {
     **small_training.PROGRAMS,
     **small_derivatives.DERIVATIVES,
     **small_real.PROGRAMS,
+    **small_courses.PROGRAMS,
     **small_modes.PROGRAMS,
     **small_gradients.PROGRAMS,
     **small_lessons.PROGRAMS,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing import bundles, grads, heap, numbers, program
 from dilim.slicing.carried_objects import CarriedObjects, tensors_of
-from dilim.slicing.errors import LoopSignal, Restart, Unsliceable, bound_in_loop
+from dilim.slicing.errors import Again, Before, Peel, Restart, Unsliceable, bound_in_loop
 from dilim.slicing.given_containers import KEY
 from dilim.slicing.interpreter import RESULT
 from dilim.slicing.made_functions import refuse
@@ -30,26 +30,6 @@ Place = tuple[str, Any]
 """What a loop carries: ("name", (depth, name)), ("heap", key), ("grad", key), ("cell", cell),
 ("item", (identity of a list or dict, index or key)), or ("held", key): whether the host has the
 object for some memory."""
-
-
-class Again(LoopSignal):
-    """The loop has to be interpreted once more, with more to carry."""
-
-
-class Before(LoopSignal):
-    """A name has to be the host's from before the loop on."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
-
-
-class Peel(LoopSignal):
-    """The first turn has to be taken out of the loop."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
 
 def tensor_in(value: Any) -> Any:

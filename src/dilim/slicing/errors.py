@@ -90,6 +90,26 @@ class LoopSignal(Exception):
     """Ends an attempt to interpret a loop; see `loops`."""
 
 
+class Again(LoopSignal):
+    """The loop has to be interpreted once more, with more to carry."""
+
+
+class Before(LoopSignal):
+    """A name has to be the host's from before the loop on."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+class Peel(LoopSignal):
+    """The first turn has to be taken out of the loop."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
 class Split(LoopSignal):
     """The rest of a block has to be interpreted for each type of a value; see `splits`."""
 

@@ -48,7 +48,6 @@ class Scope:
         iterators: name of the iterator of a loop that it is in -> the items that are left.
         told: which type a value has that has one of so many -> how many; see `splits`.
         contexts: ``with`` statements that it is in; see `contexts.Open`.
-        told: which type values have that have one of so many; see `splits`.
     """
 
     code: program.Function

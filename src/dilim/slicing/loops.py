@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dilim.slicing import contents, host_items, iterators, numbers, program, surprises, tapes
-from dilim.slicing.carried import GO, Peel
-from dilim.slicing.errors import OnHost, Restart, Unsliceable
+from dilim.slicing.carried import GO
+from dilim.slicing.errors import OnHost, Peel, Restart, Unsliceable
 from dilim.slicing.loop_bodies import written
 from dilim.slicing.numbers import Number
 from dilim.slicing.turns import Turns

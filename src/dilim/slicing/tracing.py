@@ -312,7 +312,7 @@ def use_up(x: Tensor, maker: str = "identity") -> Tensor:
     """Make a tensor one whose tape was used up; ``maker`` names the operation that made it."""
     op = OPERATIONS.get(maker, OPERATIONS["identity"])
     x._node = Node(op, (), {}, (), (), x._storage.version)
-    x._node.release()
+    x._node.inputs = None  # not released: that would be undone on the way back to a state
     x._requires_grad = True
     return x
 

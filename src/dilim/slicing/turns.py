@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from dilim.errors import GradientError
 from dilim.ir.types import Type
 from dilim.slicing import bundles, numbers, surprises
-from dilim.slicing.carried import GO, STALE, Before, Carried, Peel, Place, tensor_in
+from dilim.slicing.carried import GO, STALE, Carried, Place, tensor_in
 from dilim.slicing.carried_objects import tensors_of
-from dilim.slicing.errors import LoopSignal, Restart, Unsliceable
+from dilim.slicing.errors import Before, LoopSignal, Peel, Restart, Unsliceable
 from dilim.slicing.interpreter import RESULT
 from dilim.slicing.keeping import Held
 from dilim.slicing.loop_bodies import exits, only_changed_in_place
