@@ -181,6 +181,50 @@ def f(x):
     ),
 }
 
+ENDS = {
+    "an object that counts its end": _small(
+        """
+class C:
+    n = 0
+
+    def __del__(self):
+        C.n += 1
+
+def f(x):
+    c = C()
+    y = x * C.n
+    del c
+    return y, x * C.n
+"""
+    ),
+}
+
+TRUTHS = {
+    "the truth of sets, queues and arrays": _small(
+        """
+from collections import deque
+
+KNOWN, QUEUE = set(), deque()
+
+def f(x):
+    if KNOWN or not QUEUE:
+        x = x + 1
+    KNOWN.add(len(KNOWN))
+    QUEUE.append(1)
+    queue, seen = deque([3, 1]), set()
+    while queue:
+        k = queue.popleft()
+        if k > 2:
+            queue.append(k - 2)
+        seen.add(k)
+        x = x + k
+    if not seen or np.zeros(1):
+        x = x * 2
+    return x, bool(seen)
+"""
+    ),
+}
+
 PLACES = {
     "an item that one path sets": _small(
         """
@@ -195,4 +239,4 @@ def f(x):
     ),
 }
 
-PROGRAMS = {**ALIASES, **SEEN, **PLACES}
+PROGRAMS = {**ALIASES, **SEEN, **ENDS, **TRUTHS, **PLACES}

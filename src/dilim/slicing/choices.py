@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dilim.slicing import classes, contents, numbers
+from dilim.slicing.attributes import HEAP_TYPE
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import PLAIN
@@ -67,6 +68,8 @@ def truth(slicer: Slicer, value: Any) -> bool | Number:
         return bool(value)
     if classes.is_default(slicer, value, "__bool__", "__len__"):
         return True
+    if not kind.__flags__ & HEAP_TYPE:
+        raise OnHost(f"the truth of an object of {kind.__name__}")
     if kind is Conflict:
         raise Unsliceable(value.reason)
     raise Unsliceable(f"the truth of an object of {kind.__name__}")

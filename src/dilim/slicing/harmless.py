@@ -54,8 +54,11 @@ def is_harmless(slicer: Hosting, statement: program.Statement) -> bool:
         return False
     node: Any = statement.node
     match node:
-        case ast.Raise() | ast.Delete(targets=[ast.Name()]):
+        case ast.Raise():
             return True
+        case ast.Delete(targets=[ast.Name() as name]):  # of others, a finalizer may run
+            value = _value(slicer, name)
+            return _is_plain(slicer, value) or _is_container(value)
         case ast.Assign(targets=[ast.Name(id=name)]) if heap.is_outer(slicer, name):
             is_seen = heap.set_by(slicer, statement) is not None
             return is_seen and _runs_nothing(slicer, node.value)
