@@ -186,4 +186,21 @@ def f(x):
         ("[dilim.ones(2)]",) * 3,
         None,
     ),
+    "a used-up tensor or a plain one": Small(
+        """
+P = dilim.tensor([0.3, 0.2], requires_grad=True)
+
+def f(x):
+    y = P * 2
+    y.sum().backward()
+    if x.sum() > 0:
+        z = y
+    else:
+        z = x * 3
+    print(z)
+    return z, z.requires_grad
+""",
+        ("[dilim.ones(2)]", "[-dilim.ones(2)]") * 2,
+        None,
+    ),
 }

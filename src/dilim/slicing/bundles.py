@@ -158,6 +158,11 @@ def may_be(value: Any, absent: Any = None) -> bool:
     return value is absent or is_carriable(value) or (is_optional(value) and value.no is absent)
 
 
+def _tape_of(x: Tensor) -> Any:
+    """Whether a tensor requires a gradient; what made it, where its tape is used up."""
+    return x._node.op.name if is_used_up(x) else x.requires_grad  # type: ignore[union-attr]
+
+
 def filled(like: Any, pairs: list[tuple[Any, Any]]) -> Any:
     """A list or dict with these items."""
     return [x for _, x in pairs] if like.__class__ is list else dict(pairs)
@@ -171,8 +176,7 @@ def go_together(a: Any, b: Any) -> bool:
         if x.__class__ is Choice:
             return go_together(x.yes, y) or go_together(x.no, y)
     if isinstance(a, Tensor) and isinstance(b, Tensor):
-        is_used = is_used_up(a) or is_used_up(b)
-        return type_of(a) == type_of(b) and (a.requires_grad == b.requires_grad or is_used)
+        return type_of(a) == type_of(b) and _tape_of(a) == _tape_of(b)
     if numbers.is_number(a) and numbers.is_number(b):
         return numbers.kind_of(a) is numbers.kind_of(b)
     if a.__class__ is tuple and b.__class__ is tuple and len(a) == len(b):

@@ -256,8 +256,10 @@ class Join:
             with self.within(side):
                 plain.append(self._settled(side, without_used_tape(self.trace, x)))
         self.columns.append((plain[0], plain[1]))
-        if is_used_up(a) or is_used_up(b):
-            return lambda results: use_up(results[position])
+        for x in (a, b):
+            if is_used_up(x):
+                maker = x._node.op.name  # type: ignore[union-attr]
+                return lambda results: use_up(results[position], maker)
         return lambda results: results[position]
 
     def _settled(self, side: int, x: Tensor) -> Tensor:
