@@ -520,6 +520,33 @@ def f(x, n):
     ),
 }
 
+CHANGED = {
+    "what the host changes before the program does": Small(
+        CONTEXTS
+        + """
+N = [0]
+
+class Bumping(Shown):
+    def __enter__(self):
+        if self.name:
+            STATE.count += 10
+            N[0] += 10
+
+def f(x, n):
+    with Bumping(n):
+        y = x * 2
+        STATE.count += 1
+        N[0] += 1
+        y = y + STATE.count
+    return y * N[0]
+""",
+        tuple(f"[dilim.ones(2), {n}]" for n in (0, 0, 0, 1, 0, 1, 1, 0, 0)),
+        None,
+        None,
+        may_leave=True,
+    ),
+}
+
 LEFT_WHOLE = {
     "ways out of a try that changes what is relied on": Small(
         CONTEXTS
@@ -559,4 +586,4 @@ def f(x, n):
     ),
 }
 
-PROGRAMS = {**BODIES, **EXITS, **FAILURES, **LEFT_WHOLE}
+PROGRAMS = {**BODIES, **EXITS, **FAILURES, **CHANGED, **LEFT_WHOLE}

@@ -208,6 +208,10 @@ class Region:
         entry = slicer.entry
         changed = [heap.path(slicer, slicer.owners[k], key) for k, key in slicer.written]
         changed += slicer.passing
+        owners = [(slicer.owners[k], key) for k, key in slicer.written]
+        owners = [x for x in owners if heap.decision(*x) not in slicer.decisions]
+        self.find_owners = entry.finder([entry.path(owner) for owner, _ in owners])
+        self.written_keys = [key for _, key in owners]
         known = {
             slicer.grad_path(leaf): entry.path(leaf)
             for leaf in slicer.leaves.values()

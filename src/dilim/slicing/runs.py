@@ -99,7 +99,7 @@ class Run(Leaving):
                 self.objects[number]._storage.version == version
                 for number, version in self.versions.items()
             )
-            and all(_found(owner, key) is value for (_, key), (owner, value) in self.now.items())
+            and all(found_at(owner, key) is value for (_, key), (owner, value) in self.now.items())
             and all(self.same_grads())
             and not self.refilled(lists)
             and all(self._has_same_grad(getattr(self, table).get(k)) for table, k in leaves)
@@ -144,7 +144,7 @@ class Run(Leaving):
         return [
             (type(owner).__qualname__, key)
             for (_, key), (owner, value) in self.now.items()
-            if not isinstance(owner, Tensor) and _found(owner, key) is not value
+            if not isinstance(owner, Tensor) and found_at(owner, key) is not value
         ]
 
     def learn(self, statement: Any, value: Any) -> None:
@@ -301,13 +301,16 @@ class Run(Leaving):
         return memory_of(self.memories[path])
 
 
-def _found(owner: Any, key: Any) -> Any:
+def found_at(owner: Any, key: Any) -> Any:
     """What is at a place of the heap."""
     if owner.__class__ is dict:
         return owner.get(key)
     if owner.__class__ is list:
         return owner[key] if key < len(owner) else None
-    return getattr(owner, key, None)
+    try:
+        return getattr(owner, key, None)
+    except ValueError:  # an empty cell
+        return None
 
 
 def _items_of(container: Any) -> tuple[Any, ...]:
