@@ -23,7 +23,7 @@ import dilim
 from dilim.tensors import dispatch
 from slicing.fuzz.describing import Description
 
-LIMIT = 20.0  # seconds for one call
+LIMIT = 20.0  # seconds of this process for one call: others may keep the machine busy
 _numbers = itertools.count()
 
 
@@ -266,14 +266,14 @@ def _time_limit():
     def stop(number, frame):
         raise TooSlow(f"no end after {LIMIT:g} seconds")
 
-    before = signal.signal(signal.SIGALRM, stop)
+    before = signal.signal(signal.SIGPROF, stop)
     # again each second: an exception inside a callback of the garbage collector is only printed
-    signal.setitimer(signal.ITIMER_REAL, LIMIT, 1.0)
+    signal.setitimer(signal.ITIMER_PROF, LIMIT, 1.0)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 # --- what callers do with results -----------------------------------------------------------

@@ -1,9 +1,28 @@
 """Random programs: sliced, they do what they do as they stand."""
 
+import pytest
+
 from slicing.fuzz.compilers import COMPILERS
 from slicing.fuzz.workers import tally_of
 
+REFERENCE = range(20000, 21500)
+NATIVE = range(30000, 30150)
+WAITING = frozenset()
+"""Programs that do something else yet; there are to be none."""
+CHUNK = 50
+SHARE = 0.5
+"""The least part of the tensor operations of a chunk that is native, whichever programs it has."""
 
-def test_sliced_programs_do_what_plain_ones_do():
-    tally = tally_of(range(20000, 20050), COMPILERS["reference"])
-    assert tally.share >= 0.9
+
+def tally(seeds, backend):
+    return tally_of([seed for seed in seeds if seed not in WAITING], COMPILERS[backend])
+
+
+@pytest.mark.parametrize("first", REFERENCE[::CHUNK])
+def test_sliced_programs_do_what_plain_ones_do(first):
+    assert tally(range(first, first + CHUNK), "reference").share >= SHARE
+
+
+@pytest.mark.parametrize("first", NATIVE[:: CHUNK // 5])
+def test_programs_in_machine_code_do_what_plain_ones_do(first):
+    assert tally(range(first, first + CHUNK // 5), "llvm").programs
