@@ -15,6 +15,23 @@ TWO = tuple(
 )
 
 KEPT = {
+    "a view that host code gets in each turn": Small(
+        """
+LOG = []
+P = dilim.tensor([1.0, 2.0], requires_grad=True)
+
+def f(x, n):
+    for i in range(0, n * 2, 2):
+        LOG.sort()
+        d = P.detach()
+        LOG.extend([float(d.sum())])
+        LOG.append(i)
+    return x * 2
+""",
+        ("[dilim.ones(2), 9]",) * 3,
+        None,
+        None,
+    ),
     "a name that a loop may leave as it is": Small(
         """
 def f(x, n):

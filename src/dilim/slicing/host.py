@@ -26,7 +26,7 @@ from dilim.slicing.values import (
     holds_host,
     owner_of,
 )
-from dilim.tensors.cells import Cell, Handle
+from dilim.tensors.cells import Cell, Frame, Handle
 from dilim.tensors.tensor import Tensor
 
 
@@ -35,6 +35,7 @@ class Objects:
 
     Attributes:
         held: memory, or a view of some, a list or a dict -> what the host has of it.
+        made_in: where views were made, by identity.
         one_of: which tensors are one of several objects.
         leaves: where the host has tensors of the region that have gradients of their own.
         unsure: memory of which the host may have some object or other -> what to decide for it to
@@ -49,6 +50,7 @@ class Objects:
         self._numbers: dict[Any, int] = {}
         self._makers: dict[Cell, Tensor] = {}
         self._kept: list[Any] = []
+        self.made_in: dict[int, Frame] = {}
         self._viewed: dict[Any, Cell] = {}
         self.one_of = OneOf(trace)
         self.containers = Containers(self)
@@ -70,14 +72,10 @@ class Objects:
         held = [self.held.get(key) for key in keys]
         return any(each is not None and each.is_kept for each in held)
 
-    def is_maker(self, x: Tensor) -> bool:
-        """Whether the object that the host has for some memory is that of a tensor."""
-        return self._makers.get(x._data.cell) is x
-
     def number_of_given(self, x: Tensor) -> int | None:
         """The number of the object that the host has of a tensor, if it has it for sure."""
         known = None if x in self.one_of else self.held.get(x._data.cell)
-        is_sure = known is not None and known.flag is True and self.is_maker(x)
+        is_sure = known is not None and known.flag is True and self._makers.get(x._data.cell) is x
         return known.number if known is not None and is_sure else None
 
     def is_stale(self, x: Tensor) -> bool:
@@ -107,6 +105,8 @@ class Objects:
         """Whether memory, or that of a view, was there before the branch or loop being built."""
         if key.__class__ is tuple and key[0] == KEY:
             return self.containers.is_outer(key)
+        if key.__class__ is tuple and key[1] in self.made_in:
+            return self.made_in[key[1]] in self.trace.frames[:-1]
         return self.trace.is_outer(self._cell(key))
 
     def is_known(self, key: Any) -> bool:

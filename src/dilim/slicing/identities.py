@@ -115,7 +115,7 @@ def _held_of(join: Join, side: int, x: Tensor) -> Held | None:
         if not objects.may_be_given(x):
             return None
         own = join.slicer.one_of.own(x)
-        if own._data.cell not in objects.held or not objects.is_maker(own):
+        if ("view", id(own)) in objects.held or not objects.has(own):
             raise Unsliceable("a view that host code may have got")
         return objects.held[own._data.cell]
     finally:

@@ -215,11 +215,14 @@ class Slicer(Naming):
         self._note_views(step)
 
     def _note_views(self, step: program.Step) -> None:
-        """Take note of who made tensors that share their memory with others."""
+        """Take note of who made tensors that share their memory with others, and where."""
         for name in step.writes:
             value = self.env.get(name)
-            if isinstance(value, Tensor) and value._is_view and self.trace.owns(value):
+            if not isinstance(value, Tensor) or not self.trace.owns(value):
+                continue
+            if value._is_view or value._data.cell.variable is not None:
                 self.made_by.setdefault(id(value), step)
+                self.objects.made_in.setdefault(id(value), self.trace.top)
                 self.kept.append(value)
         self._end_names(step)
 

@@ -151,7 +151,7 @@ def _expression_edits(tree):
 
 def _parts(value):
     """Expressions that can stand in the place of this one."""
-    if isinstance(value, (ast.Name, ast.Constant)):
+    if value is None or isinstance(value, (ast.Name, ast.Constant)):
         return
     for node in ast.walk(value):
         if node is not value and isinstance(node, ast.expr) and not isinstance(node, ast.Starred):
