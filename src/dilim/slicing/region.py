@@ -225,6 +225,10 @@ class Region:
         self._found = {path: ("touched", path) for path in looked_into}
         self._found |= {path: ("host path", path) for path, *_ in entry.outside()}
         self.find_leaves = entry.finder(leaves)
+        owners = [(slicer.owners[k], key) for k, key in slicer.written]
+        kept = [x for x in owners if heap.decision(*x) not in slicer.decisions]
+        self.find_owners = entry.finder([entry.path(owner) for owner, _ in kept])
+        self.kept_keys = [key for _, key in kept]
         self.makers = {
             slicer.objects.number_of((KEY, key)): maker for key, maker in slicer.made_by.items()
         }

@@ -84,6 +84,7 @@ class Runner:
         """Remember what host code may change, to be compared at the checks of this run."""
         host, region = self.host, self.region
         host.expected = {path: holder._storage.version for path, holder in host.memories.items()}
+        host.know(zip(region.find_owners(*values), region.kept_keys, strict=True))
         host.grads = [(leaf, leaf.grad) for leaf in region.find_leaves(*values)]
 
         def valid(has_tape: bool, lists: tuple[int, ...], leaves: Leaves) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -176,6 +176,10 @@ class Run(Leaving):
         setattr(owner, name, value)
         self.now[id(owner), name] = owner, value
 
+    def know(self, places: Iterable[tuple[Any, Any]]) -> None:
+        """Take note of what is at places that the program is going to change."""
+        self.now |= {(id(owner), key): (owner, _found(owner, key)) for owner, key in places}
+
     def put(self, owner: Any, key: Any, value: Any) -> None:
         """Put an item that the program keeps into a list or dict."""
         owner[key] = value
@@ -307,7 +311,10 @@ def _found(owner: Any, key: Any) -> Any:
         return owner.get(key)
     if owner.__class__ is list:
         return owner[key] if key < len(owner) else None
-    return getattr(owner, key, None)
+    try:
+        return getattr(owner, key, None)
+    except ValueError:  # a cell without contents
+        return None
 
 
 def _items_of(container: Any) -> tuple[Any, ...]:
