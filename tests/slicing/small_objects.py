@@ -192,6 +192,30 @@ def f(n):
         None,
         None,
     ),
+    "an attribute that host code changes before the program does": Small(
+        """
+STEP = {"n": 0}
+
+class Box:
+    def __init__(self):
+        self.n = 0
+
+    def advance(self, t):
+        self.n += 1
+        return {t, 1.0}
+
+B = Box()
+
+def f(x):
+    B.advance(str(x.shape))
+    B.n -= STEP["n"]
+    return x * B.n
+""",
+        VECTOR,
+        None,
+        None,
+        may_leave=True,
+    ),
     "properties": Small(
         """
 class P:

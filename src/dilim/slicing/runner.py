@@ -11,7 +11,7 @@ import numpy as np
 from dilim.ir.types import Type, type_of
 from dilim.slicing.actions import Action
 from dilim.slicing.leaving import Left
-from dilim.slicing.runs import Leaves, Run, found_at
+from dilim.slicing.runs import Leaves, Run
 from dilim.slicing.tracebacks import users_view
 from dilim.slicing.values import UNBOUND
 from dilim.tensors.tensor import Tensor
@@ -84,8 +84,7 @@ class Runner:
         """Remember what host code may change, to be compared at the checks of this run."""
         host, region = self.host, self.region
         host.expected = {path: holder._storage.version for path, holder in host.memories.items()}
-        for owner, key in zip(region.find_owners(*values), region.written_keys, strict=True):
-            host.now[id(owner), key] = owner, found_at(owner, key)  # until the program sets it
+        host.know(zip(region.find_owners(*values), region.written_keys, strict=True))
         host.grads = [(leaf, leaf.grad) for leaf in region.find_leaves(*values)]
 
         def valid(has_tape: bool, lists: tuple[int, ...], leaves: Leaves) -> bool:

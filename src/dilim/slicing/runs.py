@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -175,6 +175,10 @@ class Run(Leaving):
         """Set an attribute that the program keeps."""
         setattr(owner, name, value)
         self.now[id(owner), name] = owner, value
+
+    def know(self, places: Iterable[tuple[Any, Any]]) -> None:
+        """Take note of what is at places that the program is going to change."""
+        self.now |= {(id(owner), key): (owner, found_at(owner, key)) for owner, key in places}
 
     def put(self, owner: Any, key: Any, value: Any) -> None:
         """Put an item that the program keeps into a list or dict."""
