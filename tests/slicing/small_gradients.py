@@ -316,4 +316,20 @@ def f(x, n, again):
     ),
 }
 
+USED_UP["a tensor of an earlier turn whose tape is used up"] = Small(
+    _HEAD
+    + """
+def f(x, n):
+    for i in range(n):
+        for k in range(1 - i):
+            loss = (W * x * 2).mean()
+            loss.backward()
+        print(loss, loss.requires_grad)
+    return loss
+""",
+    ("[dilim.ones(2), 1]", "[dilim.ones(2), 3]", "[dilim.ones(2), 4]"),
+    None,
+    may_leave=True,
+)
+
 PROGRAMS = {**USED_UP, **AT_ENTRY, **OBJECTS}

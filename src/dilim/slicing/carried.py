@@ -147,6 +147,10 @@ class Carried:
         """The value of a name that is unbound if there is no turn."""
         return Choice(self.turned(limit), value, UNBOUND)
 
+    def begins_empty(self, place: Place) -> bool:
+        """Whether a place holds nothing before the loop, so that what it holds a turn has made."""
+        return place in self.first or place in self.starts
+
     def collect(self, place: Place, shape: Any, out: list[Tensor]) -> None:
         """Append the tensors that carry what a place holds.
 
@@ -158,7 +162,10 @@ class Carried:
             if self.slicer.trace.is_new_leaf(x):
                 raise Unsliceable("a tensor that requires a gradient is made in each turn")
             if is_used_up(x):
+                is_new = (place, number) not in self.used_up and self.begins_empty(place)
                 self.used_up[place, number] = x._node.op.name  # type: ignore[union-attr]
+                if is_new:
+                    raise Again
         try:
             bundles.collect(self.slicer.trace, shape, value, out)
         except bundles.ChangesType:

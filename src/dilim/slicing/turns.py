@@ -249,6 +249,9 @@ class Turns(Carried):
         heads = {}
         for place, shape in zip(places, shapes, strict=True):
             heads[place] = bundles.unflatten(shape, given, True)
+            for k, x in enumerate(tensors_of(heads[place]) if self.begins_empty(place) else ()):
+                if (place, k) in self.used_up:
+                    use_up(x, self.used_up[place, k])
             self.put(place, heads[place])
         with no_grad():
             later = Number(index > 0, bool)
