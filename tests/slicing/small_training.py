@@ -50,6 +50,26 @@ def f(x, w, n):
         None,
         may_leave=True,
     ),
+    "a loss that is printed after its loop": Small(
+        SGD
+        + """
+def f(n):
+    for _ in range(n):
+        OPT.zero_grad()
+        loss = (W * W).mean()
+        loss.backward()
+        OPT.step()
+    print(loss)
+    if n > 8:
+        loss = (W * W).prod()
+        loss.backward()
+    print(loss)
+""",
+        ("[2]", "[9]", "[7]"),
+        None,
+        None,
+        may_leave=True,
+    ),
     "a loop that begins with a parameter": Small(
         """
 P = dilim.tensor([0.5, -1.0], requires_grad=True)
