@@ -332,4 +332,25 @@ def f(x, n):
     may_leave=True,
 )
 
+USED_UP["gradients through items that a builtin of the host gives"] = Small(
+    _HEAD
+    + """
+PARTS = [dilim.ones(2), dilim.zeros(2)]
+
+def f(x):
+    W.grad = None
+    for part, w in zip(PARTS, dilim.stack([W * x, x])):
+        loss = (part + w).sum()
+        if loss.requires_grad:
+            loss.backward(retain_graph=True)
+        print(loss, W.grad)
+    PARTS.extend([])
+    whole = abs(W * x)
+    return whole
+""",
+    ("[dilim.ones(2)]", "[dilim.full(2, 2.0)]", "[dilim.ones(2)]"),
+    None,
+    may_leave=True,
+)
+
 PROGRAMS = {**USED_UP, **AT_ENTRY, **OBJECTS}
