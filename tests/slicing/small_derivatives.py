@@ -63,6 +63,36 @@ def f(x):
     return W.grad, y.item()
 """,
         (*VECTOR, "[-dilim.ones(2)]"),
+        fallback="a gradient that a branch gives on one path only",
+    ),
+    "backward through a branch, the same on both paths": Small(
+        W
+        + """
+def f(x):
+    W.grad = None
+    y = (W * x).sum()
+    if x.sum() > 0:
+        y = y * 2
+    else:
+        y = y * y
+    y.backward()
+    return W.grad, y.item()
+""",
+        (*VECTOR, "[-dilim.ones(2)]"),
+    ),
+    "one of two parameters": Small(
+        W
+        + """
+V = dilim.tensor([3.0, 4.0], requires_grad=True)
+
+def f(x):
+    V.grad = W.grad = None
+    chosen = W if x.sum() > 0 else V
+    (chosen * x).sum().backward()
+    return W.grad, V.grad
+""",
+        (*VECTOR, "[-dilim.ones(2)]"),
+        fallback="a gradient that a branch gives on one path only",
     ),
     "backward through a loop": Small(
         W

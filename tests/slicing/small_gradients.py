@@ -350,6 +350,7 @@ def f(x):
 """,
     ("[dilim.ones(2)]", "[dilim.full(2, 2.0)]", "[dilim.ones(2)]"),
     None,
+    None,
     may_leave=True,
 )
 

@@ -171,6 +171,14 @@ class SlicerTrace(Trace):
         self.released.append((node, node.inputs, node.edges))
         node.inputs = _Torn()  # type: ignore[assignment]
 
+    def gradient_on_one_path(self) -> None:
+        """See `Trace.gradient_on_one_path`.
+
+        Raises:
+            Unsliceable: always; on the other path there is no gradient, which is not 0.
+        """
+        raise Unsliceable("a gradient that a branch gives on one path only")
+
     def expect_gradient(self, leaf: Tensor) -> None:
         """See `Tracer.expect_gradient`."""
         self.use_grad(leaf)

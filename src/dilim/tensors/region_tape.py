@@ -180,6 +180,7 @@ def pulled_through(
     inputs: Mapping[int, Tensor],
     seeds: Sequence[Tensor | None],
     before: Sequence[Tensor | None],
+    reached: list[set[int]] | None = None,
 ) -> list[Tensor]:
     """Gradients through one region, inside the region that is being built.
 
@@ -190,6 +191,7 @@ def pulled_through(
         inputs: id of an edge -> the tensor to differentiate by.
         seeds: gradients of the results, None for none.
         before: per input what the gradient is added to, or None.
+        reached: takes the numbers of the inputs that have a gradient; those of the others are 0.
 
     Returns:
         One gradient per input.
@@ -199,6 +201,8 @@ def pulled_through(
     with enable_grad():
         results = record.again(trace, given, leaves)
     found = pulled(results, seeds, list(leaves.values()), since, list(before))
+    if reached is not None:
+        reached.append({number for number, gradient in enumerate(found) if gradient is not None})
     return [
         trace.full(shape=x.shape, value=0.0, dtype=x.dtype) if gradient is None else gradient
         for x, gradient in zip(inputs.values(), found, strict=True)
@@ -236,12 +240,16 @@ class Branch(Region):
         """See `Joint.pull`."""
         trace = self.trace
         seeds = [gradients.get(number) for number in range(len(self.records[0].results))]
+        reached: list[set[int]] = []
 
         def branch(record: Record) -> Callable[[], list[Tensor]]:
-            return lambda: pulled_through(trace, record, {}, self.captured, seeds, before)
+            return lambda: pulled_through(trace, record, {}, self.captured, seeds, before, reached)
 
         condition = trace.symbol(self.condition)
-        return list(self.build(trace, condition, *(branch(record) for record in self.records)))
+        found = list(self.build(trace, condition, *(branch(record) for record in self.records)))
+        if reached[0] != reached[-1]:
+            trace.gradient_on_one_path()
+        return found
 
     def again(self, trace: Trace, inputs: list[Tensor], values: Values) -> list[Tensor]:
         """See `Region.again`."""

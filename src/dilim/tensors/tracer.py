@@ -340,6 +340,9 @@ class Trace(Tracer):
         if len(self.frames) > 1:
             node.values = [self.value(x) if x.__class__ is Handle else None for x in operands]
 
+    def gradient_on_one_path(self) -> None:
+        """A branch gives something a gradient on one path; on the other that is taken for 0."""
+
     def expect_gradient(self, leaf: Tensor) -> None:
         """See `Tracer.expect_gradient`."""
         self._gradients.append((leaf, leaf.grad))
