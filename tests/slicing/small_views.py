@@ -409,4 +409,17 @@ def f(x, y):
         *WINDOWS,
         before=WINDOW,
     ),
+    "what made a view at a position": _small(
+        """
+P = dilim.arange(6.0).reshape((2, 3)).requires_grad_()
+
+def f(n):
+    for k in range(n):
+        print(P[k % 2], P[:, k % 3] * 2)
+    return P[n % 2]
+""",
+        "[2]",
+        "[3]",
+        "[4]",
+    ),
 }

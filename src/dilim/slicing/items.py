@@ -9,12 +9,14 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
+from dilim.ops.table import OPERATIONS
 from dilim.slicing import contents, heap, numbers, parts, picking, program, splits
 from dilim.slicing.errors import OnHost, attempted
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import beside, check_depth, is_constant, needs_value
 from dilim.slicing.parts import Part
 from dilim.slicing.values import Host, Result, View, holds_hidden, is_received
+from dilim.tensors.dispatch import apply
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -96,10 +98,19 @@ def _tensor_item(slicer: Slicer, step: program.Step, x: Tensor, index: Any) -> A
     if not is_dynamic:
         return attempted(operator.getitem, x, position)
     is_view = not any(isinstance(each, Tensor | list) for each in parts.of_index(index))
-    result = _if_in_range(slicer, step, x, index, lambda: attempted(operator.getitem, x, position))
+    result = _if_in_range(slicer, step, x, index, lambda: _picked(x, position, is_view))
     if is_view:
         parts.follow(slicer.trace, result, Part(x, parts.of_index(index), step))
     return result
+
+
+def _picked(x: Tensor, position: Any, is_view: bool) -> Tensor:
+    """The tensor at a position; with a gradient, made by what makes views."""
+    found: Tensor = attempted(operator.getitem, x, position)
+    if not is_view or not found.requires_grad:
+        return found
+    made: Tensor = apply(OPERATIONS["reshape"], found, shape=found.shape)
+    return made
 
 
 def _if_in_range(
