@@ -586,4 +586,74 @@ def f(x, n):
     ),
 }
 
-PROGRAMS = {**BODIES, **EXITS, **FAILURES, **CHANGED, **LEFT_WHOLE}
+TRIED = {
+    "a name that a try sets on one path": Small(
+        """
+def f(d, k, x):
+    ok = True
+    try:
+        v = d[k]
+    except KeyError:
+        v, ok = 0, False
+    return v, ok, x + 1
+""",
+        ("[{'a': 1}, 'a', dilim.ones(2)]", "[{'a': 1}, 'b', dilim.ones(2)]") * 2,
+        None,
+        None,
+        may_leave=True,
+    ),
+    "a parameter that is set before a try and in it": Small(
+        """
+def f(x, rate):
+    rate = rate * 0.5
+    try:
+        x = x + 1
+        if rate > 3:
+            raise ValueError
+    except ValueError:
+        rate = 0.0
+    return x * rate
+""",
+        tuple(f"[dilim.ones(2), {rate}]" for rate in (1.0, 1.0, 8.0, 2.0)),
+        None,
+        None,
+        may_leave=True,
+    ),
+    "a lock is let go where a try in its body returns": Small(
+        """
+import threading
+LOCK = threading.Lock()
+
+def f(n, x):
+    with LOCK:
+        try:
+            if n % 2:
+                return x
+        finally:
+            x = x * 0.5
+    return x, LOCK.locked()
+""",
+        tuple(f"[{n}, dilim.ones(2)]" for n in (3, 2, 3, 4)),
+        None,
+        None,
+        may_leave=True,
+    ),
+    "the contexts of a loop are left by continue": Small(
+        CONTEXTS
+        + """
+def f(n, x):
+    for i in range(n):
+        with shown(i), shown(n):
+            if float(x.sum()) > 2:
+                continue
+            x = x + 1
+    return x
+""",
+        tuple(f"[{n}, dilim.ones(2)]" for n in (3, 2, 3, 4)),
+        None,
+        None,
+        may_leave=True,
+    ),
+}
+
+PROGRAMS = {**BODIES, **EXITS, **FAILURES, **CHANGED, **LEFT_WHOLE, **TRIED}

@@ -90,7 +90,7 @@ class Hosting(Showing):
                 if value.__class__ is Number:
                     self.handed[scope.number, name] = value
         self.objects.lenient = False
-        self._keep_old(pending, writes)
+        self._keep_old(pending, statement, writes)
         self.notes.host(scope.code, statement.line, reason)
         if what_hosts_do.asks_host(self, statement):
             self.notes.asked.add(statement)
@@ -131,10 +131,14 @@ class Hosting(Showing):
             self.flush()
             self.end_here()
 
-    def _keep_old(self, pending: Pending, names: Iterable[str]) -> None:
-        """Let the host have what names stand for, lest it fails before it binds them anew."""
+    def _keep_old(
+        self, pending: Pending, statement: program.Statement, names: Iterable[str]
+    ) -> None:
+        """Let the host have what names stand for, lest it does not come to bind them anew."""
         scope = pending.scope
-        for name in contexts.live_behind(scope).intersection(names):
+        if isinstance(statement, program.Step):
+            names = contexts.live_behind(scope).intersection(names)
+        for name in names:
             value = scope.env.get(name, UNBOUND)
             if name in pending.bound or value.__class__ is Host:
                 continue

@@ -281,6 +281,8 @@ class Slicer(Naming):
 
     def follow_exit(self) -> None:
         """Leave as a statement on the host was left: by return, break, continue, or not at all."""
+        if any(known.is_of_host for known in self.scope.contexts):
+            raise Unsliceable("a statement of the host may leave a context by return or the like")
         code = self.exit_code()
         for number, kind in ((2, "break"), (3, "continue")):
             flag = next((f for f in reversed(self.scope.flags) if f.startswith(f"%{kind}")), None)
