@@ -260,9 +260,19 @@ class Carried:
             is_object = not is_view and any(value is x for x in tensors)
             if (is_view and trace.is_outer(cell)) or (cell in before and not is_object):
                 found.add(place)
+            elif any(
+                self._is_new_view(x, before) for _, x in self.slicer.one_of.alternatives(value)
+            ):
+                found.add(place)
         if not found <= self.views:
             self.views |= found
             raise Again
+
+    def _is_new_view(self, x: Tensor, before: set[Any]) -> bool:
+        """Whether a turn has made a tensor, of memory that was there before."""
+        if not self.slicer.trace.owns(x) or x._data.base is None:
+            return False
+        return x._data.cell in before or self.slicer.trace.is_outer(x._data.cell)
 
     def _cells_of(self, x: Tensor) -> tuple[Any, Any]:
         """The memory of a tensor, and that which the region makes itself where it is one of two."""

@@ -8,8 +8,7 @@ from slicing.fuzz.workers import tally_of
 REFERENCE = range(20000, 21500)
 NATIVE = range(30000, 30150)
 WAITING = frozenset({21382})
-"""Programs that wait: this one is given up with a fault of the slicer (a list that was printed, then
-is returned on one path)."""
+"""Programs that wait: a list that is printed, then returned on one path, is a fault of the slicer."""
 CHUNK = 50
 SHARE = 0.3
 """The least part of the tensor operations of a chunk that is native, whichever programs it has; of
