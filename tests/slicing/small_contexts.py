@@ -619,6 +619,29 @@ def f(x, rate):
         None,
         may_leave=True,
     ),
+    "memory that is found after a try has written into it": Small(
+        """
+class Box: pass
+box = Box()
+
+def f(n):
+    box.w = dilim.zeros(2) if n < 4 else box.w
+    return g(n), box.w
+
+def g(n):
+    if n > 5:
+        return 3
+    try:
+        x = box.w
+    finally:
+        x[0] = 1
+    box.w += 1
+""",
+        tuple(f"[{n}]" for n in (0, 4, 4, 7)),
+        None,
+        None,
+        may_leave=True,
+    ),
     "a lock is let go where a try in its body returns": Small(
         """
 import threading

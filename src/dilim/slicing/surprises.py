@@ -50,6 +50,7 @@ def forget_memory(slicer: Hosting) -> None:
     """Host code may have written into any memory."""
     trace = slicer.trace
     for frame in trace.frames:
+        frame.is_open = True  # so that memory that is found later is not read before
         for cell in trace.cells:
             frame.contents[cell] = None
             frame.written[cell] = None

@@ -112,6 +112,7 @@ class Frame:
         written: the variables that it writes, inner regions included.
         constants: repeated numbers that were noted already.
         made_here: whether eager memory was made since it began.
+        is_open: whether others than the program may have written into memory since it began.
     """
 
     __slots__ = (
@@ -122,6 +123,7 @@ class Frame:
         "dead",
         "is_active",
         "is_loop",
+        "is_open",
         "made_here",
         "reads",
         "written",
@@ -136,7 +138,7 @@ class Frame:
         self.builder = builder or GraphBuilder()
         self.is_loop = is_loop
         self.made_here = made_here
-        self.is_active = True
+        self.is_active, self.is_open = True, False
         self.contents: dict[Cell, Value | None] = {}
         self.reads: dict[Cell, Value] = {}
         self.written: dict[Cell, None] = {}

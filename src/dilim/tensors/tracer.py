@@ -232,7 +232,7 @@ class Trace(Tracer):
             known = frame.contents.get(cell)
             if known is not None:
                 return known
-            if frame.is_loop or cell in frame.contents:
+            if frame.is_loop or frame.is_open or cell in frame.contents:
                 break
         return self._read(cell)
 
@@ -241,7 +241,7 @@ class Trace(Tracer):
         top = self.top
         value = top.builder.add("read", [variable], {}, variable.type, user_site())
         top.contents[cell] = value
-        if cell not in top.written:
+        if cell not in top.written and not top.is_open:
             top.reads.setdefault(cell, value)
         return value
 
