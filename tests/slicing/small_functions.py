@@ -350,4 +350,35 @@ def f(x, n):
     ),
 }
 
-PROGRAMS = {**CALLED, **DERIVED}
+FALLING = {
+    f"a helper that falls off its end, {name}": Small(
+        f"""
+class Box: pass
+box = Box()
+box.w = dilim.zeros(2)
+
+def helper(x, n):
+{body}
+
+def f(x, n):
+    r = helper(x, n)
+    if r is None:
+        x = x * 2
+    return r, x
+""",
+        tuple(f"[dilim.ones(2), {n}]" for n in (0, 0, 7, 3, 7, 0)),
+        None,
+        None,
+        may_leave=True,
+    )
+    for name, body in {
+        "after a return on one path": "    if n > 5: return 3\n    box.w += 1",
+        "after a return of a tensor": "    if x.sum() * n > 5: return x * 3",
+        "after a return in a loop": "    for i in range(n):\n        if x.sum() > 5: return i\n"
+        "        x = x + 1",
+        "after a return in a try": "    try:\n        if [1, 9, 2, 8][n] > 5: return 3\n"
+        "    except IndexError: pass",
+    }.items()
+}
+
+PROGRAMS = {**CALLED, **DERIVED, **FALLING}

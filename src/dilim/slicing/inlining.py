@@ -7,10 +7,11 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from dilim.slicing import program
+from dilim.slicing import handing_back, program
 from dilim.slicing.attributes import is_dilims, is_module
 from dilim.slicing.errors import TOO_LONG, OnHost, Restart, Unsliceable
 from dilim.slicing.interpreter import RESULT, Scope
+from dilim.slicing.loop_bodies import may_fall_through
 from dilim.slicing.made_functions import Inner
 from dilim.slicing.numbers import Number
 from dilim.slicing.retreats import Retreat
@@ -98,6 +99,8 @@ def inline(
     try:
         slicer.block(code.body)
         slicer.flush()
+        if scope.env.get(RESULT) is not None and may_fall_through(code.body) and not slicer.dead:
+            handing_back.fall_through(slicer, lambda: scope.env.update({RESULT: None}))
         result = scope.env.get(RESULT)
         is_number = result.__class__ is Number and not any(result is x for x in given)
         if slicer.trace.work == work and not is_number and len(slicer.actions) > actions + 2:

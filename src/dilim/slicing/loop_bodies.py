@@ -51,3 +51,17 @@ def only_changed_in_place(block: program.Block) -> set[str]:
         elif isinstance(statement, program.With) and statement.target is not None:
             bound.add(statement.target)
     return augmented - bound
+
+
+def may_fall_through(block: program.Block) -> bool:
+    """Whether the end of a block may be reached, as far as its last statement tells."""
+    match block[-1] if block else None:
+        case program.Exit():
+            return False
+        case program.Step(node=ast.Raise()):
+            return False
+        case program.Branch() as branch:
+            return may_fall_through(branch.then) or may_fall_through(branch.otherwise)
+        case program.With() as opened:
+            return may_fall_through(opened.body)
+    return True
