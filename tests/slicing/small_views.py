@@ -422,4 +422,38 @@ def f(n):
         "[3]",
         "[4]",
     ),
+    "a view that a loop rebinds on one path, then written": _small(
+        """
+def f(x, n):
+    a = x
+    for i in range(n):
+        if i % 2:
+            a = a[::-1]
+    a[0] = 9
+    return a
+""",
+        *(f"[dilim.arange(1.0, 4.0), {n}]" for n in (3, 2, 1, 4, 0)),
+    ),
+    "views that change places in a loop, then written": _small(
+        """
+def f(x, y, n):
+    a, b = x, y
+    for i in range(n):
+        a, b = b, a[::-1]
+    a[0] = -1
+""",
+        *(f"[dilim.arange(3.0), dilim.arange(1.0, 4.0), {n}]" for n in (3, 2, 1, 4, 0)),
+    ),
+    "a view that a loop rebinds on one path and writes on the other": _small(
+        """
+def f(c, n):
+    for i in range(n):
+        if i % 2:
+            c[0] = 7
+        else:
+            c = c[:]
+    return c
+""",
+        *(f"[dilim.arange(1.0, 4.0), {n}]" for n in (3, 2, 1, 4, 0)),
+    ),
 }

@@ -249,30 +249,28 @@ class Carried:
         Raises:
             Again: there are more of them.
         """
-        trace = self.slicer.trace
+        trace, one_of = self.slicer.trace, self.slicer.one_of
         tensors, found = [x for x in heads.values() if isinstance(x, Tensor)], set()
         before = {cell for x in tensors for cell in self._cells_of(x)}
+        objects = {id(each) for x in tensors for each in (x, one_of.own(x))}
         for place in heads:
             value = self.now(place) if place[0] in ("name", "heap") else None
             if not isinstance(value, Tensor) or not trace.owns(value):
                 continue
-            cell, is_view = value._data.cell, value._data.base is not None
-            is_object = not is_view and any(value is x for x in tensors)
-            if (is_view and trace.is_outer(cell)) or (cell in before and not is_object):
-                found.add(place)
-            elif any(
-                self._is_new_view(x, before) for _, x in self.slicer.one_of.alternatives(value)
-            ):
+            for _, x in [(True, value), *one_of.alternatives(value)]:
+                if not trace.owns(x):
+                    continue
+                is_view = x._data.base is not None
+                is_object = not is_view and id(x) in objects
+                if is_view and trace.is_outer(x._data.cell):
+                    found.add(place)
+                if x._data.cell in before and not is_object:
+                    found.add(place)
+            if any(value is heads.get(x) for x in self.views):  # what such a place held
                 found.add(place)
         if not found <= self.views:
             self.views |= found
             raise Again
-
-    def _is_new_view(self, x: Tensor, before: set[Any]) -> bool:
-        """Whether a turn has made a tensor, of memory that was there before."""
-        if not self.slicer.trace.owns(x) or x._data.base is None:
-            return False
-        return x._data.cell in before or self.slicer.trace.is_outer(x._data.cell)
 
     def _cells_of(self, x: Tensor) -> tuple[Any, Any]:
         """The memory of a tensor, and that which the region makes itself where it is one of two."""
