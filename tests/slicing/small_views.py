@@ -12,9 +12,9 @@ WINDOWS = (
 )
 
 
-def _small(source, *calls, before=MATRIX, raises=()):
+def _small(source, *calls, before=MATRIX, raises=(), fallback=None):
     given = (Call(arguments, before=before) for arguments in calls)
-    return Small(source, tuple(given), None, None, raises, may_leave=True)
+    return Small(source, tuple(given), None, None, raises, True, fallback=fallback)
 
 
 PROGRAMS = {
@@ -433,6 +433,7 @@ def f(x, n):
     return a
 """,
         *(f"[dilim.arange(1.0, 4.0), {n}]" for n in (3, 2, 1, 4, 0)),
+        fallback="a view that a loop carries is written",
     ),
     "views that change places in a loop, then written": _small(
         """
@@ -443,6 +444,7 @@ def f(x, y, n):
     a[0] = -1
 """,
         *(f"[dilim.arange(3.0), dilim.arange(1.0, 4.0), {n}]" for n in (3, 2, 1, 4, 0)),
+        fallback="a view that a loop carries is written",
     ),
     "a view that a loop rebinds on one path and writes on the other": _small(
         """
