@@ -287,3 +287,15 @@ def test_an_operation_without_machine_code_is_named_with_its_place():
         compile_graph(graph)
     assert caught.value.__notes__ == ["in nonzero, from user.py:7"]
     assert compile_graph(builder.build([]), backend="llvm").run([np.ones(3, bool)]) == []
+
+
+def test_of_two_operations_at_the_same_positions_the_first_is_named():
+    builder = GraphBuilder()
+    numbers = builder.input(Type((2,), dtypes.float32))
+    positions = builder.input(Type((2,), dtypes.INDEX))
+    for line, x in enumerate((numbers, positions), 5):
+        last = builder.add("take", [x, positions], {"axis": 0}, x.type, Site("user.py", line))
+    program = compile_graph(builder.build([last]))
+    with pytest.raises(IndexError, match="position 7") as caught:
+        program.run([np.zeros(2, np.float32), np.array([0, 7])])
+    assert caught.value.__notes__ == ["in take, from user.py:5"]

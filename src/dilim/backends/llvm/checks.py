@@ -19,8 +19,10 @@ def write_checks(code: Code, values: Values, nest: LoweredNest) -> bool:
     plus the number of the check.
     """
     below = {part: needed(nest.lowering, part.args) for part in nest.parts if part.op == "check"}
-    # A check whose position went through other checks comes after them.
-    for check in sorted(below, key=lambda part: sum(x.op == "check" for x in below[part])):
+    # A check whose position went through other checks comes after them; else in their own order.
+    for check in sorted(
+        below, key=lambda part: (sum(x.op == "check" for x in below[part]), part.value)
+    ):
         axes = sorted(axes_used(nest.lowering, below[check]))
         if all(nest.sizes[axis] for axis in axes):
             _loops(code, values, nest, check, axes)
