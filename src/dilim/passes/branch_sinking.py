@@ -15,13 +15,12 @@ from dilim.ir.structure import (
     FUSED,
     IF,
     READ,
-    STRUCTURAL,
     captured,
     free_values,
     host_may_write,
     written,
 )
-from dilim.passes.raising import may_raise
+from dilim.passes.raising import is_movable
 from dilim.passes.rewriting import rebuilt, with_names, with_nodes
 
 _Branch = tuple[Node, int]
@@ -64,11 +63,6 @@ def into_branches(graph: Graph) -> Graph:
             node = rebuilt(node, node.inputs, tuple(regions))
         kept.append(node)
     return with_nodes(graph, kept)
-
-
-def is_movable(node: Node) -> bool:
-    """Whether an operation may be computed elsewhere, or not at all."""
-    return node.op not in STRUCTURAL and not may_raise(node)
 
 
 def _begun(region: Graph, nodes: Iterable[Node]) -> Graph:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dilim.ir.graph import Graph, Node, Value
-from dilim.ir.structure import FUSED, LOOP, READ, STRUCTURAL, host_may_write, written
-from dilim.passes.raising import may_raise
+from dilim.ir.structure import FUSED, LOOP, READ, host_may_write, written
+from dilim.passes.raising import is_movable
 from dilim.passes.rewriting import Names, rebuilt, renamed, with_nodes
 
 
@@ -60,7 +60,7 @@ def _hoisted(node: Node, before: list[Node]) -> Node:
             if inner.op == READ:
                 moves = all_known and inner.inputs[0] not in changed
             else:
-                moves = inner.op not in STRUCTURAL and not may_raise(inner)
+                moves = is_movable(inner)
             if moves and made.isdisjoint(inner.inputs):
                 before.append(inner)
                 made.difference_update(inner.results)

@@ -41,6 +41,11 @@ def may_raise(node: Node, producers: Mapping[Value, Node] | None = None) -> bool
     return any(has_check(inner) for region in node.regions for inner in walk(region))
 
 
+def is_movable(node: Node) -> bool:
+    """Whether an operation may be computed elsewhere, or not at all."""
+    return node.op not in STRUCTURAL and not may_raise(node)
+
+
 def may_never_end(node: Node, producers: Mapping[Value, Node]) -> bool:
     """Whether running a node, or one in its regions, may take for ever.
 

@@ -14,8 +14,9 @@ from dilim import dtypes
 from dilim.ir.graph import Graph, Node, Value
 from dilim.ir.structure import FUSED, IF, LOOP, captured, free_values
 from dilim.ir.types import Type
-from dilim.passes.branch_sinking import into_branches, is_movable
+from dilim.passes.branch_sinking import into_branches
 from dilim.passes.dead_code import dead_code
+from dilim.passes.raising import is_movable
 from dilim.passes.rewriting import rebuilt, with_nodes
 
 _INDEX, _TRUTH = Type((), dtypes.INDEX), Type((), dtypes.bool_)

@@ -260,11 +260,9 @@ class Carried:
             for _, x in [(True, value), *one_of.alternatives(value)]:
                 if not trace.owns(x):
                     continue
-                is_view = x._data.base is not None
+                cell, is_view = x._data.cell, x._data.base is not None
                 is_object = not is_view and id(x) in objects
-                if is_view and trace.is_outer(x._data.cell):
-                    found.add(place)
-                if x._data.cell in before and not is_object:
+                if (is_view and trace.is_outer(cell)) or (cell in before and not is_object):
                     found.add(place)
             if any(value is heads.get(x) for x in self.views):  # what such a place held
                 found.add(place)

@@ -133,7 +133,7 @@ def _enter(slicer: Slicer, statement: program.With, context: Any, atom: Any) -> 
     slicer.keeping.bind(scope.number, statement.manager, None)
     step = statement.entering
     scope.contexts.append(known)
-    with _standing(scope, [*scope.path, "body", -1], step):
+    with surprises.standing(scope, [*scope.path, "body", -1], step):
         slicer.on_host(step, "a context is entered", after=(line,))
     return known
 
@@ -197,19 +197,8 @@ def _standing_behind(slicer: Slicer, kind: str, value: Any) -> Iterator[None]:
     path, at = _place_of(slicer.scope, loop), loop
     if kind == "continue":
         path, at = [*path, "body", len(loop.body) - 1], loop.body[-1]
-    with _standing(slicer.scope, path, at):
+    with surprises.standing(slicer.scope, path, at):
         yield
-
-
-@contextmanager
-def _standing(scope: Scope, path: list[Any], at: program.Statement) -> Iterator[None]:
-    """A context in which another statement of a function is that at hand."""
-    known = scope.path[:], scope.at
-    scope.path[:], scope.at = path, at
-    try:
-        yield
-    finally:
-        scope.path[:], scope.at = known
 
 
 @contextmanager

@@ -8,7 +8,7 @@ of the region runs there as plain Python (see `Walker.resume`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim import dtypes
@@ -189,12 +189,17 @@ def _items(slicer: Hosting, left: Any, action: Action) -> str:
 
 
 @contextmanager
-def standing_in(scope: Scope, loop: For | While, position: int) -> Iterator[None]:
-    """A context in which the statement at hand is one of the body of a loop."""
-    scope.path += ["body", position]
-    at, scope.at = scope.at, loop.body[position] if loop.body else loop
+def standing(scope: Scope, path: list[Any], at: Any) -> Iterator[None]:
+    """A context in which another statement of a function is that at hand."""
+    known = scope.path[:], scope.at
+    scope.path[:], scope.at = path, at
     try:
         yield
     finally:
-        del scope.path[-2:]
-        scope.at = at
+        scope.path[:], scope.at = known
+
+
+def standing_in(scope: Scope, loop: For | While, position: int) -> AbstractContextManager[None]:
+    """A context in which the statement at hand is one of the body of a loop."""
+    at = loop.body[position] if loop.body else loop
+    return standing(scope, [*scope.path, "body", position], at)
