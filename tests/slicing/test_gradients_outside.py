@@ -5,22 +5,23 @@ import pytest
 import dilim
 from dilim import nn
 from dilim.errors import DilimError
+from dilim.tensors.replays import Stage
+from slicing.given_gradients import (
+    KEPT,
+    THROUGH_REGIONS,
+    W,
+    either_side,
+    no_turn,
+    opaque,
+    penalty,
+    unknown_count,
+)  # fmt: skip
 
 POSITIVE = [0.5, 1.5, -0.5]
 NEGATIVE = [-3.0, 1.0, 0.5]
-W = dilim.tensor([1.0, -2.0, 3.0], requires_grad=True)
-KEPT = []
 NET = nn.Sequential(
     nn.Dense(3, 4, generator=dilim.Generator(0)), nn.Dense(4, 1, generator=dilim.Generator(1))
 )
-
-
-def opaque(*values):
-    KEPT.extend(values)
-
-
-def penalty():
-    return eval("(W * 0.1).sum() + (W * 0.3).sum()")
 
 
 def loss(x):
@@ -164,7 +165,7 @@ NATIVE = (
     loss, loss_and_hidden, of_layers, written_before, retained, opaque_between, given_to_host,
     appended, appended_on_one_path, summed_in_order, summed_with_the_host, views, parts_of_one,
     losses_in_a_loop, backward_on_either_path, own_leaf, own_leaf_on_one_path, own_leaf_in_a_loop,
-    recurrent,
+    recurrent, *THROUGH_REGIONS,
 )  # fmt: skip
 
 
@@ -212,7 +213,8 @@ def used_on_one_path_then_again(x):
 
 OTHERS = (
     new_leaf_in_each_turn, grad_cleared_before_the_host_adds, written_after, used_up_in_part,
-    backward_twice, backward_in_each_turn, backward_through_turns,     used_on_one_path_then_again,
+    backward_twice, backward_in_each_turn, backward_through_turns,
+    used_on_one_path_then_again, no_turn, unknown_count,
 )  # fmt: skip
 
 
@@ -287,3 +289,58 @@ def test_backward_inside_of_what_was_computed_outside_is_left_to_python():
     [(reason, _, line)] = compiled.statistics.fallbacks
     assert reason == "a gradient goes on outside of the function"
     assert line == finish.__code__.co_firstlineno + 1
+
+
+def returned_and_then_written(x):
+    y = W * W if x.sum() > 0 else (W * x).exp()
+    return y, (y * W).sum()
+
+
+@pytest.mark.parametrize("backend", ["reference", "llvm"])
+@pytest.mark.parametrize("numbers", [POSITIVE, NEGATIVE])
+def test_what_is_written_after_the_call_is_missed_by_backward(numbers, backend):
+    def refusals(function):
+        found = []
+        for written in (0, 1):
+            W.grad = None
+            results = function(dilim.tensor(numbers))
+            with dilim.no_grad():
+                (*results, W)[-written].add_(0.0)
+            with pytest.raises(dilim.errors.GradientError) as caught:
+                results[1].backward()
+            found.append(str(caught.value))
+        return found
+
+    compiled = dilim.compile(returned_and_then_written, compile_after=0, backend=backend)
+    assert refusals(compiled) == refusals(returned_and_then_written)
+    assert compiled.statistics.fallbacks == []
+
+
+def test_a_branch_is_recorded_only_when_it_is_asked_for(monkeypatch):
+    applied = []
+    monkeypatch.setattr(
+        "dilim.tensors.replays.Stage.record",
+        lambda stage, node, inputs, operands, known=Stage.record: (
+            applied.append(node.op.name) or known(stage, node, inputs, operands)
+        ),
+    )
+    compiled = dilim.compile(either_side, compile_after=0, backend="reference")
+    y, total = compiled(dilim.tensor(POSITIVE))
+    assert applied == []
+    total.backward()
+    assert applied == ["multiply"]
+    assert repr(y).endswith("made_by=multiply)")
+
+
+def test_derivatives_of_higher_order_through_a_branch():
+    def curvature(function):
+        W.grad = None
+        _, total = function(dilim.tensor(NEGATIVE))
+        total.backward(create_graph=True)
+        first, W.grad = W.grad, None
+        (first * W).sum().backward()
+        return first.tolist(), W.grad.tolist()
+
+    compiled = dilim.compile(either_side, compile_after=0, backend="reference")
+    assert curvature(compiled) == curvature(either_side)
+    assert compiled.statistics.fallbacks == []

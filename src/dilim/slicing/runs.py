@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from dilim.ir.graph import Value
 from dilim.ir.types import Type
 from dilim.ops.opdef import OpDef
 from dilim.slicing.host_tensors import memory_of, part_of, view_of, with_gradient
@@ -14,9 +15,11 @@ from dilim.slicing.learning import kind_of, merged
 from dilim.slicing.leaving import Leaving
 from dilim.slicing.numbers import SMALL
 from dilim.slicing.values import UNBOUND, Array
+from dilim.tensors.deferred import Deferred
 from dilim.tensors.dispatch import record
 from dilim.tensors.layouts import Step
-from dilim.tensors.tape import SPACING, Node, now
+from dilim.tensors.replays import Replay
+from dilim.tensors.tape import ROOM, SPACING, now
 from dilim.tensors.tensor import Tensor
 
 Leaves: TypeAlias = tuple[tuple[str, int], ...]
@@ -46,7 +49,7 @@ class Run(Leaving):
         self.frames = [{} for _ in range(count)]
         self.objects: dict[int, Tensor] = {}
         self.views: dict[int, Tensor] = {}
-        self.nodes: dict[int, Node] = {}
+        self.nodes: dict[int, Any] = {}
         self.moments: dict[int, int] = {}
         self.slots: tuple[Any, ...] = ()
         self.made: dict[int, Any] = {}
@@ -277,7 +280,7 @@ class Run(Leaving):
     def place(self, later: Sequence[int], moment: int, rank: int) -> int:
         """A serial before the first of some moments, and among others by rank."""
         first = next((self.moments[k] for k in later if k in self.moments), moment)
-        return first - SPACING + 1 + rank
+        return first - SPACING + (1 + rank) * ROOM
 
     def record(
         self,
@@ -288,11 +291,39 @@ class Run(Leaving):
         params: dict[str, Any],
         serial: int,
     ) -> None:
-        """Put an operation that the graph has computed on the tape, as the maker of ``x``."""
+        """Put an operation that the graph has computed on the tape, as the maker of ``x``.
+
+        There is nothing to record where a branch of the graph gave it no input with a gradient.
+        """
+        if not any(y._requires_grad for y in inputs if isinstance(y, Tensor)):
+            return
         record(op, inputs, params, x)
         node: Any = x._node
         node.serial = serial
         self.nodes[number] = node
+
+    def defer(
+        self,
+        number: int,
+        region: Any,
+        inputs: tuple[Any, ...],
+        values: Sequence[Value],
+        arrays: Sequence[np.ndarray],
+        serial: int,
+        moments: tuple[tuple[int, int], ...],
+    ) -> None:
+        """Keep what it takes to record what a branch or loop of the graph has computed."""
+        known = {value: np.array(array) for value, array in zip(values, arrays, strict=True)}
+        passed = [(at, self.moments[k] - ROOM) for at, k in moments if k in self.moments]
+        self.nodes[number] = Replay(region, inputs, known, serial, passed)
+
+    def attach(self, number: int, x: Tensor, whole: int, part: int, is_certain: bool) -> None:
+        """Let a branch or loop be the maker of one of its results, if it has a gradient."""
+        replay = self.nodes[whole]
+        if is_certain and replay.is_certain:
+            self.nodes[number] = Deferred(replay, part, x)
+        elif replay.results()[part].requires_grad:
+            self.nodes[number] = Deferred(replay, part, x).resolved()
 
     def release(self, number: int) -> None:
         """Use up a recorded operation that the host may have, as the graph program has."""

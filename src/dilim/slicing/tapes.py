@@ -16,12 +16,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from dilim.autodiff.walk import Part, reachable
-from dilim.ops.opdef import OpDef
 from dilim.slicing.actions import END, LEAVE, Action
 from dilim.slicing.errors import Restart, Unsliceable
 from dilim.slicing.host import Objects
 from dilim.slicing.program import Statement
 from dilim.slicing.values import Held
+from dilim.tensors.region_tape import Region, can_replay, needed_by
 from dilim.tensors.tape import SPACING, Node, now
 from dilim.tensors.tensor import Tensor
 
@@ -100,13 +100,37 @@ class Tapes:
         for (node, result), place in zip(missing, places, strict=True):
             number = len(self._given)
             self._given[number] = node
-            made = self._objects.bare(result, action)
-            inputs = "".join(f"{self._objects.expression(y, action)}, " for y in node.inputs or ())
-            op, params = map(self._objects.entry.constant, (node.op, node.params))
-            action.prelude.append(
-                f"R.record({number}, {made}, {op}, ({inputs}), {params}, {place})"
-            )
+            action.prelude.append(self._recording(number, node, result, place, action))
             held[_NODE, id(node)] = Held(number)
+
+    def _recording(self, number: int, node: Node, result: Any, place: str, action: Action) -> str:
+        """Code that records an operation, branch or loop, or what one of these has made."""
+        entry = self._objects.entry
+        if isinstance(node.op, Part):
+            (whole,) = node.edges
+            made = self._objects.bare(result, action)
+            known = numbers_of(self._objects.held.get((_NODE, id(whole))))
+            is_certain = whole.op.flags([True] * len(whole.edges))[node.op.number]
+            return f"R.attach({number}, {made}, {known[0]}, {node.op.number}, {is_certain})"
+        inputs = "".join(f"{self._objects.expression(y, action)}, " for y in node.inputs or ())
+        if isinstance(node.op, Region):
+            values = needed_by(node.op)
+            arrays = "".join(f"{action.send(self._trace.symbol(value))}, " for value in values)
+            region, given = map(entry.constant, (node.op, values))
+            passed = self._passed(node)
+            return (
+                f"R.defer({number}, {region}, ({inputs}), {given}, ({arrays}), {place}, {passed})"
+            )
+        made = self._objects.bare(result, action)
+        op, params = map(entry.constant, (node.op, node.params))
+        return f"R.record({number}, {made}, {op}, ({inputs}), {params}, {place})"
+
+    def _passed(self, whole: Node) -> tuple[tuple[int, int], ...]:
+        """The moments of the host inside a branch, and their numbers."""
+        inner = whole.op.inner()  # type: ignore[attr-defined]
+        since = min(node.serial for record in inner for node in record.nodes)
+        moments = enumerate(serial for serial, _ in self._moments)
+        return tuple((serial, n) for n, serial in moments if since < serial < whole.serial)
 
     def releases(self) -> list[str]:
         """Code that uses up what the graph program has used up since the host got it."""
@@ -127,7 +151,7 @@ class Tapes:
     def _loop(self) -> Any:
         return next((f for f in reversed(self._trace.frames) if f.is_loop), None)
 
-    def _tape(self, x: Tensor) -> list[tuple[Node, Tensor]]:
+    def _tape(self, x: Tensor) -> list[tuple[Node, Tensor | None]]:
         """The operations of the region that lead to a tensor, in order, and their results."""
         results: dict[int, Tensor] = {id(x._node): x}
         started = self._trace.started
@@ -136,9 +160,8 @@ class Tapes:
         for node in nodes:
             if node.inputs is None:
                 continue
-            if not isinstance(node.op, OpDef):
-                whole = node.edges[0] if isinstance(node.op, Part) else node
-                loop = self._loops.get(id(whole.op))
+            if isinstance(node.op, Region) and not can_replay(node.op):
+                loop = self._loops.get(id(node.op))
                 raise Unsliceable(THROUGH) if loop is None else Restart(("flat", loop[1]))
             for y, edge, version in zip(node.inputs, node.edges, node.versions, strict=True):
                 if not isinstance(y, Tensor):
@@ -148,7 +171,7 @@ class Tapes:
                     raise Unsliceable("a gradient through memory that was written is handed out")
                 if edge.__class__ is Node:
                     results[id(edge)] = y
-            found.append((node, results[id(node)]))
+            found.append((node, results.get(id(node))))
         return found[::-1]
 
     def _place(self, node: Node, is_last: bool) -> str:

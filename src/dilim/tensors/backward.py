@@ -13,6 +13,7 @@ from dilim.ops.opdef import OpDef
 from dilim.ops.table import OPERATIONS
 from dilim.runtime.devices import CPU
 from dilim.tensors import transfer
+from dilim.tensors.deferred import settle
 from dilim.tensors.dispatch import EagerBuilder, apply, tracer_of
 from dilim.tensors.tape import Node, Overwritten, mode
 
@@ -38,6 +39,7 @@ class _Walk:
 
     def __init__(self, roots: Sequence[Any], since: int = 0) -> None:
         self._tracer = mode.tracer
+        settle(roots)
         self.outs: dict[int, Any] = {id(x._node): x for x in roots if x._node is not None}
         made = [x._node for x in roots if x._node is not None]
         self.nodes = reachable(made, lambda edge: _is_node(edge) and edge.serial >= since)
@@ -196,6 +198,7 @@ def gradients(
         GradientError: an input does not require a gradient, or the tape was used up.
     """
     keep = create_graph if retain_graph is None else retain_graph
+    settle(inputs)
     for x in inputs:
         if not x.requires_grad:
             raise GradientError(
@@ -266,6 +269,7 @@ def pulled(
 def depends_on_others(result: Any, inputs: Sequence[Any]) -> bool:
     """Whether ``result`` was made from leaves that require gradients beside ``inputs``."""
     known = {id(x) for x in inputs}
+    settle([result])
     if result._node is None:
         return bool(result.requires_grad) and id(result) not in known
     nodes = reachable([_edge(result)], _is_node)

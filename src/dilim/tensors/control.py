@@ -10,12 +10,19 @@ from dilim.errors import DtypeError, GraphError
 from dilim.ir.graph import Value
 from dilim.ir.structure import IF, RECEIVE, SEND
 from dilim.ir.types import Type, type_of
+from dilim.tensors.branches import Branch
 from dilim.tensors.cells import Frame
 from dilim.tensors.creation import asarray
 from dilim.tensors.dispatch import tracer_of
 from dilim.tensors.loops import add_loop
-from dilim.tensors.region_tape import Branch, collect, put_on_tape
-from dilim.tensors.regions import add_region_node, entered_again, inside
+from dilim.tensors.region_tape import collect, put_on_tape
+from dilim.tensors.regions import (
+    add_region_node,
+    entered_again,
+    inside,
+    unrepeatable,
+    zeros_of,
+)
 from dilim.tensors.sites import user_site
 from dilim.tensors.tape import mode, now
 from dilim.tensors.tensor import Tensor
@@ -137,18 +144,46 @@ def join(
     for frame, some in zip(frames, tensors, strict=True):
         with entered_again(trace, frame):
             records.append(collect(trace, some, since))
-    kinds = [type_of(x) for x in tensors[0]]
-    built = add_region_node(trace, IF, [chosen], frames, [r.results for r in records], kinds)
-    results = [trace.symbol(x) for x in built.results]
     wanted = [a.requires_grad or b.requires_grad for a, b in zip(*tensors, strict=True)]
-    if mode.recording and any(wanted):
-        for record, graph, renamed in zip(records, built.regions, built.renamed, strict=True):
+    is_recorded = mode.recording and any(wanted)
+    outputs = [[*record.results] for record in records]
+    kept = _keep(trace, frames, outputs) if is_recorded else [[], []]
+    kinds = [value.type for value in outputs[0]]
+    built = add_region_node(trace, IF, [chosen], frames, outputs, kinds)
+    made = iter(built.results)
+    results = [trace.symbol(next(made)) for _ in wanted]
+    if is_recorded:
+        parts = zip(records, built.regions, built.renamed, kept, strict=True)
+        for record, graph, renamed, values in parts:
             record.graph, record.renamed = graph, renamed
+            record.kept = {value: next(made) for value in values}
         captured = records[1].captured | records[0].captured
         versions = records[1].versions | records[0].versions
         branch = Branch(trace, chosen, records, captured, cond_in)
         put_on_tape(branch, [*captured.values()], [*versions.values()], results, wanted)
     return results
+
+
+def _keep(
+    trace: Trace, frames: Sequence[Frame], outputs: Sequence[list[Value]]
+) -> list[list[Value]]:
+    """Let a branch give what cannot be computed again for its derivative; zeros on its other side.
+
+    Args:
+        trace: the graph.
+        frames: both regions.
+        outputs: the values that each gives; those are added.
+
+    Returns:
+        Per region these values.
+    """
+    kept = [unrepeatable(frame) for frame in frames]
+    for side, values in enumerate(kept):
+        with entered_again(trace, frames[1 - side]):
+            zeros = [zeros_of(trace, value.type) for value in values]
+        outputs[side] += values
+        outputs[1 - side] += zeros
+    return kept
 
 
 def loop_in(

@@ -6,21 +6,25 @@ whose size is known when the graph is built; the turn itself is computed again f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
+
+import numpy as np
 
 from dilim import dtypes
 from dilim.errors import DtypeError, GradientError, GraphError
 from dilim.ir.graph import Graph, Value
 from dilim.ir.structure import LOOP
+from dilim.ir.structure import captured as captured_by
 from dilim.ir.types import Type, type_of
 from dilim.ops.table import OPERATIONS
 from dilim.tensors.cells import Frame
 from dilim.tensors.creation import asarray
 from dilim.tensors.dispatch import apply
 from dilim.tensors.region_tape import Record, Region, Values, collect, pulled_through, put_on_tape
-from dilim.tensors.regions import Built, add_region_node, cloned, inside
+from dilim.tensors.regions import Built, add_region_node, cloned, inside, zeros_of
+from dilim.tensors.replays import Arrays, Stage
 from dilim.tensors.tape import mode, no_grad, now
 from dilim.tensors.tensor import Tensor
 from dilim.tensors.tracer import Trace
@@ -144,7 +148,7 @@ def _add_with_gradient(
     built = _with_memory(trace, draft, kept, extra, inputs)
     region = built.regions[-1]
     added = len(body.builder.nodes) - own
-    record.graph = replace(region, nodes=region.nodes[:-added])
+    record.graph = replace(region, nodes=region.nodes[:-added], outputs=region.outputs[:carried])
     record.renamed = built.renamed[-1]
     results = [trace.symbol(x) for x in built.results[:carried]]
     leaves = {id(x) for x in draft.arguments}
@@ -161,6 +165,7 @@ def _add_with_gradient(
         draft.arguments,
         start,
         inputs[1:],
+        inputs[0],
         with_gradient,
         captured,
     )
@@ -174,7 +179,7 @@ def _with_memory(
     trace: Trace, draft: _Draft, kept: list[Value], extra: list[Type], inputs: list[Value]
 ) -> Built:
     """The loop node with, as further carried values, memory of each turn and the count of turns."""
-    first = [_zeros(trace, kind) for kind in extra]
+    first = [zeros_of(trace, kind) for kind in extra]
     for frame in draft.frames[:-1]:
         for kind in extra:
             frame.builder.input(kind)
@@ -199,11 +204,6 @@ def _check_size(limit: int, kept: Sequence[Value]) -> None:
         )
 
 
-def _zeros(trace: Trace, kind: Type) -> Value:
-    zero = False if kind.dtype is dtypes.bool_ else 0.0 if kind.dtype.is_floating else 0
-    return trace.emit("full", [], {"shape": kind.shape, "value": zero, "dtype": kind.dtype})
-
-
 @dataclass(slots=True, eq=False)
 class Turns(Region):
     """`loop` on the tape.
@@ -219,6 +219,7 @@ class Turns(Region):
         arguments: carried tensors as the body takes them.
         start: as the loop takes them.
         start_values: their values.
+        most: the value of the limit.
         with_gradient: which of them have a gradient.
         captured: id of an edge -> the tensor there.
     """
@@ -233,6 +234,7 @@ class Turns(Region):
     arguments: list[Tensor]
     start: list[Tensor]
     start_values: list[Value]
+    most: Value
     with_gradient: list[bool]
     captured: dict[int, Tensor]
     name = "loop"
@@ -332,3 +334,50 @@ class Turns(Region):
         return add_loop(
             trace, self.limit, start, body, None if self.condition is None else condition
         )
+
+    def replay(self, stage: Stage, inputs: list[Tensor], arrays: Arrays) -> list[Tensor]:
+        """See `Region.replay`."""
+        given = iter(inputs)
+        carried = [
+            next(given) if g and x.requires_grad else Tensor._from_array(np.array(arrays[value]))
+            for x, value, g in zip(self.start, self.start_values, self.with_gradient, strict=True)
+        ]
+        captured = dict(zip(self.captured, given, strict=True))
+        for index in range(int(arrays[self.most])):
+            numbers = [np.asarray(index, np.int64), *(x._data for x in carried)]
+            inner = arrays | dict(zip(self.record.graph.inputs, numbers, strict=False))
+            if self.condition is not None:
+                known = inner | dict(zip(self.condition.inputs, numbers, strict=False))
+                stage.compute(self.condition, known)
+                if not known[self.condition.outputs[0]]:
+                    break
+            leaves = {id(x): y for x, y in zip(self.arguments, carried, strict=True)}
+            carried = self.record.replay(stage, inner, captured | leaves)
+        return carried
+
+    def flags(self, inputs: list[bool]) -> list[bool]:
+        """See `Region.flags`."""
+        given = iter(inputs)
+        carried = [
+            g and x.requires_grad and next(given)
+            for x, g in zip(self.start, self.with_gradient, strict=True)
+        ]
+        captured = dict(zip(self.captured, given, strict=True))
+        always, seen = [True] * len(carried), []
+        while carried not in seen:
+            seen.append(carried)
+            leaves = {id(x): y for x, y in zip(self.arguments, carried, strict=True)}
+            carried = self.record.flags(captured | leaves)
+            always = [a and b for a, b in zip(always, carried, strict=True)]
+        return always
+
+    def inner(self) -> Sequence[Record]:
+        """See `Region.inner`."""
+        return [self.record]
+
+    def uses(self) -> Iterator[Value]:
+        """See `Region.uses`."""
+        yield from (self.most, *self.start_values)
+        if self.condition is not None:
+            yield from captured_by(self.condition)
+        yield from Region.uses(self)

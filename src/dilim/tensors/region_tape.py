@@ -7,16 +7,21 @@ the region are computed again, what was recorded is applied to them again, and p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from dilim.autodiff.walk import Joint, Part, reachable
 from dilim.ir.graph import Graph, Value
+from dilim.ir.structure import READ, RECEIVE, walk
+from dilim.ir.structure import captured as captured_by
 from dilim.ops.table import OPERATIONS
 from dilim.tensors.backward import pulled
 from dilim.tensors.dispatch import apply
-from dilim.tensors.regions import cloned
+from dilim.tensors.regions import cloned, without_effects
+from dilim.tensors.replays import Arrays, Stage
 from dilim.tensors.tape import Node, enable_grad, mode, now
 from dilim.tensors.tensor import Tensor
 from dilim.tensors.tracer import Trace
@@ -36,6 +41,7 @@ class Record:
         results: the values of the results.
         graph: the finished region.
         renamed: values of variables that turned out to be values from outside.
+        kept: values that cannot be computed again -> results of the region's node that are these.
     """
 
     nodes: list[Node]
@@ -45,6 +51,7 @@ class Record:
     results: list[Value]
     graph: Graph = field(init=False)
     renamed: Values = field(init=False)
+    kept: dict[Value, Value] = field(default_factory=dict)
 
     def again(self, trace: Trace, given: Values, captured: Mapping[int, Tensor]) -> list[Tensor]:
         """The results, computed and recorded again in the region that is being built.
@@ -54,7 +61,8 @@ class Record:
             given: values that stand for others: inputs of the region, and what lies around it.
             captured: id of an edge -> what stands for the tensor there.
         """
-        values = cloned(trace, self.graph, given)
+        known = {inner: given.get(result, result) for inner, result in self.kept.items()}
+        values = cloned(trace, self.graph, {**given, **known})
         # regions inside know variables by the names that they had while this one was built
         values.update({old: values.get(new, new) for old, new in self.renamed.items()})
         made: dict[int, Any] = dict(captured)
@@ -75,6 +83,84 @@ class Record:
             made[id(edge)] if edge is not None else self._plain(trace, None, value, values)
             for edge, value in zip(self.outputs, self.results, strict=True)
         ]
+
+    def replay(self, stage: Stage, arrays: Arrays, captured: Mapping[int, Tensor]) -> list[Tensor]:
+        """The results, computed and recorded again outside of the graph.
+
+        Args:
+            stage: records.
+            arrays: the numbers of the values that the region uses, and of its inputs; its own are
+                added.
+            captured: id of an edge -> what stands for the tensor there.
+        """
+        arrays.update((inner, arrays[result]) for inner, result in self.kept.items())
+        stage.compute(self._remaining(), arrays)
+        arrays.update((old, arrays[new]) for old, new in self.renamed.items() if new in arrays)
+        made: dict[int, Any] = dict(captured)
+        for node in self.nodes:
+            if isinstance(node.op, Part):
+                (whole,) = node.edges
+                made[id(node)] = made[id(whole)][node.op.number]
+                continue
+            operands = [
+                x if value is None else Tensor._from_array(np.asarray(arrays[value]))
+                for x, value in zip(node.inputs or (), node.values, strict=True)
+            ]
+            inputs = [
+                made[id(edge)] if edge is not None else operand
+                for edge, operand in zip(node.edges, operands, strict=True)
+            ]
+            if isinstance(node.op, Region):
+                made[id(node)] = node.op.replay(stage, inputs, arrays)
+            else:
+                made[id(node)] = stage.record(node, inputs, operands)
+        return [
+            made[id(edge)] if edge is not None else Tensor._from_array(np.array(arrays[value]))
+            for edge, value in zip(self.outputs, self.results, strict=True)
+        ]
+
+    def flags(self, captured: Mapping[int, bool]) -> list[bool]:
+        """Which results have a gradient for certain, by what is certain of the edges outside."""
+        made: dict[int, Any] = dict(captured)
+        for node in self.nodes:
+            known = [edge is not None and made[id(edge)] for edge in node.edges]
+            if isinstance(node.op, Part):
+                made[id(node)] = known[0][node.op.number]
+            elif isinstance(node.op, Region):
+                made[id(node)] = node.op.flags(known)
+            else:
+                made[id(node)] = any(known)
+        return [edge is not None and made[id(edge)] for edge in self.outputs]
+
+    def uses(self) -> Iterator[Value]:
+        """The values that are needed to carry the region out again, some of them its own."""
+        yield from self.kept.values()
+        yield from captured_by(self._remaining())
+        for node in self.nodes:
+            yield from (value for value in node.values if value is not None)
+            if isinstance(node.op, Region):
+                yield from node.op.uses()
+        yield from self.results
+
+    def own(self) -> Iterator[Value]:
+        """The values that the region computes, or reads where it begins."""
+        yield from self.graph.inputs
+        yield from (value for node in self.graph.nodes for value in node.results)
+        yield from self.renamed
+        for node in self.nodes:
+            if isinstance(node.op, Region):
+                yield from node.op.own()
+
+    def _remaining(self) -> Graph:
+        """What is left to compute where the values that are kept are known."""
+        return replace(without_effects(self.graph, self.kept), outputs=())
+
+    def can_replay(self) -> bool:
+        """Whether what is left reads no state that it writes, and nothing of the host."""
+        inner = (node.op for node in self.nodes if isinstance(node.op, Region))
+        return not any(node.op in (READ, RECEIVE) for node in walk(self._remaining())) and all(
+            map(can_replay, inner)
+        )
 
     def _plain(self, trace: Trace, x: Any, value: Value | None, values: Values) -> Any:
         if value is None:
@@ -132,6 +218,45 @@ class Region(Joint):
         """
         raise NotImplementedError
 
+    def replay(self, stage: Stage, inputs: list[Tensor], arrays: Arrays) -> list[Tensor]:
+        """The results, computed and recorded again outside of the graph.
+
+        Args:
+            stage: records.
+            inputs: what stands for the tensors at the edges.
+            arrays: the numbers of the values that the region uses.
+        """
+        raise NotImplementedError
+
+    def flags(self, inputs: list[bool]) -> list[bool]:
+        """Which results have a gradient for certain, by what is certain of the inputs."""
+        raise NotImplementedError
+
+    def inner(self) -> Sequence[Record]:
+        """What its regions record."""
+        raise NotImplementedError
+
+    def uses(self) -> Iterator[Value]:
+        """The values that `replay` needs, some of them computed by the region itself."""
+        for record in self.inner():
+            yield from record.uses()
+
+    def own(self) -> Iterator[Value]:
+        """The values that the region computes."""
+        for record in self.inner():
+            yield from record.own()
+
+
+def needed_by(region: Region) -> list[Value]:
+    """The values from outside that it takes to carry a region out again."""
+    own = set(region.own())
+    return [value for value in dict.fromkeys(region.uses()) if value not in own]
+
+
+def can_replay(region: Region) -> bool:
+    """Whether a region can be carried out again: it reads no state that it writes, nor the host."""
+    return all(record.can_replay() for record in region.inner())
+
 
 def put_on_tape(
     region: Region,
@@ -162,6 +287,7 @@ def put_on_tape(
         if has_gradient:
             part = Part(number)
             x._node = Node(part, (None,), {}, (whole,), (0,), x._storage.version)  # type: ignore[arg-type]
+            x._node.values = [None]
             x._requires_grad = True
 
 
@@ -207,56 +333,3 @@ def pulled_through(
         trace.full(shape=x.shape, value=0.0, dtype=x.dtype) if gradient is None else gradient
         for x, gradient in zip(inputs.values(), found, strict=True)
     ]
-
-
-class Branch(Region):
-    """`cond` on the tape.
-
-    Args:
-        trace: the graph.
-        condition: which branch is taken.
-        records: of both branches.
-        captured: id of an edge -> the tensor there, for both.
-        build: `control.cond_in`.
-    """
-
-    name = "cond"
-
-    def __init__(
-        self,
-        trace: Trace,
-        condition: Value,
-        records: Sequence[Record],
-        captured: dict[int, Tensor],
-        build: Callable[..., Any],
-    ) -> None:
-        self.trace = trace
-        self.condition = condition
-        self.records = records
-        self.captured = captured
-        self.build = build
-
-    def pull(self, gradients: dict[int, Any], before: list[Any]) -> list[Any]:
-        """See `Joint.pull`."""
-        trace = self.trace
-        seeds = [gradients.get(number) for number in range(len(self.records[0].results))]
-        reached: list[set[int]] = []
-
-        def branch(record: Record) -> Callable[[], list[Tensor]]:
-            return lambda: pulled_through(trace, record, {}, self.captured, seeds, before, reached)
-
-        condition = trace.symbol(self.condition)
-        found = list(self.build(trace, condition, *(branch(record) for record in self.records)))
-        if reached[0] != reached[-1]:
-            trace.gradient_on_one_path()
-        return found
-
-    def again(self, trace: Trace, inputs: list[Tensor], values: Values) -> list[Tensor]:
-        """See `Region.again`."""
-        captured = dict(zip(self.captured, inputs, strict=True))
-
-        def branch(record: Record) -> Callable[[], list[Tensor]]:
-            return lambda: record.again(trace, values, captured)
-
-        condition = trace.symbol(values.get(self.condition, self.condition))
-        return list(self.build(trace, condition, *(branch(record) for record in self.records)))

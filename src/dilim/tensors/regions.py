@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
 
+from dilim import dtypes
 from dilim.errors import GradientError
 from dilim.ir.graph import Graph, Node, Value
-from dilim.ir.structure import IF, READ, RECEIVE, SEND, WRITE
+from dilim.ir.structure import IF, READ, RECEIVE, SEND, WRITE, holds
 from dilim.ir.types import Type
 from dilim.runtime import devices
 from dilim.tensors.cells import Frame
@@ -110,6 +111,12 @@ def renamed_in(graph: Graph, values: Mapping[Value, Value]) -> Graph:
     return replace(graph, nodes=nodes, outputs=tuple(values.get(x, x) for x in graph.outputs))
 
 
+def zeros_of(trace: Trace, kind: Type) -> Value:
+    """Zeros of a type, in the region that is being built."""
+    zero = False if kind.dtype is dtypes.bool_ else 0.0 if kind.dtype.is_floating else 0
+    return trace.emit("full", [], {"shape": kind.shape, "value": zero, "dtype": kind.dtype})
+
+
 # --- computing again ------------------------------------------------------------------------
 
 
@@ -162,3 +169,28 @@ def _clone_of_region(region: Graph, values: Mapping[Value, Value]) -> Graph:
     return replace(
         region, inputs=inputs, nodes=nodes, outputs=tuple(inner.get(x, x) for x in region.outputs)
     )
+
+
+def without_effects(graph: Graph, known: Container[Value]) -> Graph:
+    """What of a region it takes to compute its values where some are known."""
+    nodes = tuple(
+        replace(node, regions=tuple(without_effects(region, ()) for region in node.regions))
+        for node in graph.nodes
+        if not (
+            node.op in (WRITE, SEND) or (node.results and all(x in known for x in node.results))
+        )
+        and (node.results or not node.regions)
+    )
+    return replace(graph, nodes=nodes)
+
+
+def unrepeatable(frame: Frame) -> list[Value]:
+    """The values of a branch that cannot be computed again: of the host, and of state."""
+    outside = set(frame.reads.values())
+    return [
+        value
+        for node in frame.nodes()
+        if holds(node, (READ, RECEIVE))
+        for value in node.results
+        if value not in outside
+    ]

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from dilim.ops.opdef import OpDef
     from dilim.tensors.tensor import Tensor
 
-SPACING: Final = 1 << 32
+ROOM: Final = 1 << 32
+"""Between the serials of two operations of a compiled program: room for a branch or loop."""
+SPACING: Final = ROOM << 32
 """Between the serials of two recordings: room for those that a compiled program hands over."""
 _serials = itertools.count(0, SPACING)
 

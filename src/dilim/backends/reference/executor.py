@@ -139,6 +139,21 @@ def execute(
     return [np.array(x, order="C") for x in results]
 
 
+def carry_out(
+    graph: Graph, arrays: dict[Value, np.ndarray], evaluate: Evaluate = by_reference
+) -> None:
+    """Carry out the nodes of a region that meets no host.
+
+    Args:
+        graph: the region.
+        arrays: what it uses; its values are added. Variables are written.
+        evaluate: see `execute`.
+    """
+    run = _Run(graph, evaluate, None, None, None, np.geterr())
+    with np.errstate(all="ignore"):
+        run.region(graph, arrays)
+
+
 class _Run:
     """One run of a graph; ``arrays`` holds the value of everything made so far.
 
