@@ -101,6 +101,12 @@ class Objects:
         """The number of the object for some memory or view, the same on all paths."""
         return self._numbers.setdefault(key, len(self._numbers))
 
+    def end_in(self, sides: set[Frame]) -> None:
+        """Take note that branches are over: what they made was made in what is around them."""
+        for key, frame in self.made_in.items():
+            if frame in sides:
+                self.made_in[key] = self.trace.top
+
     def is_outer(self, key: Any) -> bool:
         """Whether memory, or that of a view, was there before the branch or loop being built."""
         if key.__class__ is tuple and key[0] == KEY:

@@ -43,7 +43,7 @@ def found(join: Join, a: Tensor | None, b: Tensor | None) -> Found:
     for side, x in enumerate((a, b)):
         if x is None:
             continue
-        for flag, each in join.slicer.one_of.alternatives(x):
+        for flag, each in join.slicer.one_of.spread(x, join.is_outer):
             place = _found(join, side, each)
             if place is not None:
                 key, known[key] = place[0], place[1]

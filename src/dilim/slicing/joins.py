@@ -265,11 +265,18 @@ class Join:
     def _settled(self, side: int, x: Tensor) -> Tensor:
         """The numbers that a tensor has at the end of a side that wrote into its memory."""
         device: Any = x.device
-        if device is not self.trace or x._data.cell not in self.sides[side].written:
+        if device is not self.trace or not self._is_written(side, x._data.cell):
             return x
         if x._node is not None:
             raise Unsliceable("a tensor with a gradient is written in place on one path")
         return self.trace.symbol(self.trace.value(x._data))  # type: ignore[no-any-return]
+
+    def _is_written(self, side: int, cell: Cell) -> bool:
+        """Whether a side wrote into memory, or into what that stands for."""
+        followed = self.trace.followed.get(cell)
+        return cell in self.sides[side].written or (
+            followed is not None and any(self._is_written(side, x) for x in followed.sources)
+        )
 
     def _object(self, a: Tensor, b: Tensor) -> Made:
         """A tensor that is one object or another; the host sees which."""

@@ -7,12 +7,13 @@ the host gets the right one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from dilim.slicing import numbers
+from dilim.slicing.errors import Unsliceable
 from dilim.slicing.numbers import Number
-from dilim.slicing.parts import refuse_gradients
+from dilim.slicing.parts import refuse_gradients, steps_of
 from dilim.slicing.tracing import SlicerTrace
 from dilim.tensors.cells import Cell
 from dilim.tensors.elementwise import where
@@ -39,6 +40,7 @@ class OneOf:
         self._own: dict[int, Tensor] = {}
         self._kept: list[Tensor] = []
         self._over: dict[Cell, Tensor] = {}
+        self._views: dict[tuple[int, int], Tensor] = {}
         self.owners: dict[int, Tensor] = {}
 
     def __contains__(self, x: Any) -> bool:
@@ -61,6 +63,44 @@ class OneOf:
         if x not in self:
             return [(True, x)]
         return [*self.others(x), (self._none[id(x)], self.own(x))]
+
+    def spread(self, x: Tensor, stays: Callable[[Tensor], bool]) -> Iterator[tuple[Any, Tensor]]:
+        """The objects of which a tensor is one; for a view of one of several, views of each.
+
+        Args:
+            x: the tensor.
+            stays: whether a tensor will be there, so that it need not be told of what it is a view.
+
+        Yields:
+            Each with True or the flag for it.
+
+        Raises:
+            Unsliceable: of some a view of that kind would be a copy, or has a gradient.
+        """
+        for flag, each in self.alternatives(x):
+            whole = None if stays(each) else self._over.get(each._data.cell)
+            if whole is None or whole is each:
+                yield flag, each
+                continue
+            for known, source in self.alternatives(whole):
+                holds = known if flag is True else numbers.both(flag, known)
+                for inner, view in self.spread(self._view(each, source), stays):
+                    yield holds if inner is True else numbers.both(holds, inner), view
+
+    def _view(self, like: Tensor, source: Tensor) -> Tensor:
+        """The view of a tensor that another is of one of several, always the same object."""
+        known = self._views.get((id(like), id(source)))
+        if known is None:
+            if like._requires_grad:
+                raise Unsliceable("a view with a gradient of one of several tensors")
+            handle = whole = self._trace.handle(source)
+            for step in steps_of(like._data):
+                handle = self._trace._view(handle, step, None)
+            if handle.cell is not whole.cell:
+                raise Unsliceable("a view that is a copy of one of several tensors")
+            known = self._views[id(like), id(source)] = self._trace.tensor(handle)
+            self._kept += [like, source]
+        return known
 
     def let_be(self, x: Tensor, others: Others) -> None:
         """Let a tensor be one of several objects from here on.
