@@ -292,13 +292,13 @@ class Join:
         found = identities.found(self, a, b)
         objects = self.slicer.objects
         unknown = [x for x in (a, b) if x is not None and objects.is_unknown(x)]
-        if not found and not unknown:
+        if not found.others and not unknown:
             return make
 
         def made(results: Sequence[Tensor]) -> Tensor:
             result: Tensor = make(results)
-            others = [(flag(results), other(results)) for flag, other in found]
-            self.slicer.one_of.let_be(result, others)
+            others = [(flag(results), other(results)) for flag, other in found.others]
+            self.slicer.one_of.let_be(result, others, found.is_one)
             for x in unknown:
                 objects.let_be_like(result, x)
             return result
