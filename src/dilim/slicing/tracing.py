@@ -11,9 +11,9 @@ from typing import Any, Final
 from dilim.ir.graph import Value
 from dilim.ir.types import Type
 from dilim.ops.table import OPERATIONS
+from dilim.shapes import Shape
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.failures import is_fine
-from dilim.shapes import Shape
 from dilim.tensors.cells import Cell, Frame, Handle
 from dilim.tensors.layouts import Step
 from dilim.tensors.tape import Node, now
