@@ -49,6 +49,7 @@ def branch(
         sides.append(_side(slicer, start, since, decide))
     drop(sides, wanted, start)
     Join(slicer, start, sides[0], sides[1]).finish(test, since)
+    slicer.objects.end_in({side.frame for side in sides})
     release_again(slicer.trace, sides)
 
 

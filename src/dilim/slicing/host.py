@@ -101,6 +101,36 @@ class Objects:
         """The number of the object for some memory or view, the same on all paths."""
         return self._numbers.setdefault(key, len(self._numbers))
 
+    def is_unknown(self, x: Tensor) -> bool:
+        """Whether it is not known of some of what a tensor may be what shares its memory."""
+        return any(map(self._is_unknown, self._cells_of(x)))
+
+    def _is_unknown(self, cell: Cell) -> bool:
+        trace = self.trace
+        return cell in trace.blind or cell in trace.frozen or cell in self.unsure
+
+    def _cells_of(self, x: Tensor) -> list[Cell]:
+        """The memory that the region makes, of what a tensor may be."""
+        every = [x, *(each for _, each in self.one_of.alternatives(x))]
+        return [each._data.cell for each in every if self.trace.owns(each)]
+
+    def let_be_like(self, x: Tensor, other: Tensor) -> None:
+        """Let no more be known of a tensor than of another from which it comes."""
+        trace, own = self.trace, self.one_of.own(x)._data.cell
+        for cell in self._cells_of(other):
+            if cell in trace.blind:
+                trace.blind.update((x._data.cell, own))
+            if cell in trace.frozen:
+                trace.frozen.add(own)
+            if cell in self.unsure:
+                self.unsure[own] = self.unsure[cell]
+
+    def end_in(self, sides: set[Frame]) -> None:
+        """Take note that branches are over: what they made was made in what is around them."""
+        for key, frame in self.made_in.items():
+            if frame in sides:
+                self.made_in[key] = self.trace.top
+
     def is_outer(self, key: Any) -> bool:
         """Whether memory, or that of a view, was there before the branch or loop being built."""
         if key.__class__ is tuple and key[0] == KEY:

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dilim.slicing import bundles, parts
 from dilim.slicing.errors import Restart, Unsliceable
@@ -20,8 +20,18 @@ if TYPE_CHECKING:
     from dilim.slicing.slicer import Slicer
 
 Made = Callable[[Sequence[Tensor]], Any]
-Found = list[tuple[Made, Made]]
-"""From the results of a branch: flags, and the objects that a tensor is where they hold."""
+
+
+class Found(NamedTuple):
+    """Which objects a tensor may be after a branch.
+
+    Attributes:
+        others: from the results of the branch: flags, and the objects that it is where they hold.
+        is_one: whether it is one of these on all paths, and never an object of its own.
+    """
+
+    others: list[tuple[Made, Made]]
+    is_one: bool
 
 
 def found(join: Join, a: Tensor | None, b: Tensor | None) -> Found:
@@ -33,22 +43,35 @@ def found(join: Join, a: Tensor | None, b: Tensor | None) -> Found:
         b: that on the second.
 
     Returns:
-        All but one that is made on a side for this tensor alone.
+        See there; not among them is one that is made on a side for this tensor alone.
 
     Raises:
         Restart: one is a view of which nothing is known after the branch.
     """
     flags: dict[Any, list[Any]] = {}
     known: dict[Any, Made] = {}
+    is_one = True
     for side, x in enumerate((a, b)):
         if x is None:
             continue
-        for flag, each in join.slicer.one_of.alternatives(x):
+        for flag, each in _objects(join, side, x):
             place = _found(join, side, each)
+            is_one &= place is not None
             if place is not None:
                 key, known[key] = place[0], place[1]
                 flags.setdefault(key, [False, False])[side] = flag
-    return [(join.flag(*flags[key]), make) for key, make in known.items()]
+    return Found([(join.flag(*flags[key]), make) for key, make in known.items()], is_one)
+
+
+def _objects(join: Join, side: int, x: Tensor) -> list[tuple[Any, Tensor]]:
+    """The objects that a tensor may be, those that end with a side as what they are views of."""
+    one_of = join.slicer.one_of
+    found = list(one_of.spread(x, join.is_outer))
+    known = {id(each) for _, each in found}
+    for _, each in one_of.alternatives(x):
+        if id(each) not in known:
+            _held_of(join, side, each)
+    return found
 
 
 def _found(join: Join, side: int, x: Tensor) -> tuple[Any, Made] | None:
@@ -58,6 +81,7 @@ def _found(join: Join, side: int, x: Tensor) -> tuple[Any, Made] | None:
     cell = x._data.cell
     part = parts.part_of(join.trace, x)
     if part is not None and join.is_outer(part.owner):
+        _held_of(join, side, x)
         return (side, id(part)), _part_at(join, part, join.alone(side, part.index))
     if cell in join.trace.parts:
         raise Restart(("host", join.trace.parts[cell].maker))
@@ -204,6 +228,9 @@ def part_of_both(join: Join, a: Tensor, b: Tensor) -> Made | None:
         return None
     if not join.is_outer(first.owner) or not bundles.go_together(first.index, second.index):
         return None
+    for side, x in enumerate((a, b)):
+        if not join.is_outer(x):
+            _held_of(join, side, x)
     index = join.value(first.index, second.index, "a position")
     return _part_at(join, first, index)
 

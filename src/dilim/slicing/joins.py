@@ -224,7 +224,7 @@ class Join:
             return lambda _: Conflict(_LEAF)
         if isinstance(value, Tensor):
             pair = (value, None) if side == 0 else (None, value)
-            return self._one_of(self.beside_zeros(side, value), identities.found(self, *pair))
+            return self._one_of(self.beside_zeros(side, value), *pair)
         if value.__class__ is Number and self.is_outer(value.tensor):
             return lambda _: value
         if value.__class__ is Number:
@@ -265,11 +265,18 @@ class Join:
     def _settled(self, side: int, x: Tensor) -> Tensor:
         """The numbers that a tensor has at the end of a side that wrote into its memory."""
         device: Any = x.device
-        if device is not self.trace or x._data.cell not in self.sides[side].written:
+        if device is not self.trace or not self._is_written(side, x._data.cell):
             return x
         if x._node is not None:
             raise Unsliceable("a tensor with a gradient is written in place on one path")
         return self.trace.symbol(self.trace.value(x._data))  # type: ignore[no-any-return]
+
+    def _is_written(self, side: int, cell: Cell) -> bool:
+        """Whether a side wrote into memory, or into what that stands for."""
+        followed = self.trace.followed.get(cell)
+        return cell in self.sides[side].written or (
+            followed is not None and any(self._is_written(side, x) for x in followed.sources)
+        )
 
     def _object(self, a: Tensor, b: Tensor) -> Made:
         """A tensor that is one object or another; the host sees which."""
@@ -278,18 +285,22 @@ class Join:
         part = identities.part_of_both(self, a, b)
         if part is not None:
             return part
-        found = identities.found(self, a, b)
-        return self._one_of(self._column(a, b), found)
+        return self._one_of(self._column(a, b), a, b)
 
-    def _one_of(self, make: Made, found: identities.Found) -> Made:
-        """A tensor that may be another object."""
-        if not found:
+    def _one_of(self, make: Made, a: Tensor | None, b: Tensor | None) -> Made:
+        """A tensor that may be another object; None where a side has none."""
+        found = identities.found(self, a, b)
+        objects = self.slicer.objects
+        unknown = [x for x in (a, b) if x is not None and objects.is_unknown(x)]
+        if not found.others and not unknown:
             return make
 
         def made(results: Sequence[Tensor]) -> Tensor:
             result: Tensor = make(results)
-            others = [(flag(results), other(results)) for flag, other in found]
-            self.slicer.one_of.let_be(result, others)
+            others = [(flag(results), other(results)) for flag, other in found.others]
+            self.slicer.one_of.let_be(result, others, found.is_one)
+            for x in unknown:
+                objects.let_be_like(result, x)
             return result
 
         return made

@@ -7,14 +7,15 @@ the host gets the right one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from dilim.slicing import numbers
+from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.numbers import Number
-from dilim.slicing.parts import refuse_gradients
+from dilim.slicing.parts import refuse_gradients, steps_of
 from dilim.slicing.tracing import SlicerTrace
-from dilim.tensors.cells import Cell
+from dilim.tensors.cells import Cell, Handle
 from dilim.tensors.elementwise import where
 from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
@@ -35,11 +36,13 @@ class OneOf:
     def __init__(self, trace: SlicerTrace) -> None:
         self._trace = trace
         self._others: dict[int, Others] = {}
-        self._none: dict[int, Number] = {}
+        self._none: dict[int, Number | None] = {}
         self._own: dict[int, Tensor] = {}
         self._kept: list[Tensor] = []
         self._over: dict[Cell, Tensor] = {}
+        self._views: dict[tuple[int, int], Tensor] = {}
         self.owners: dict[int, Tensor] = {}
+        trace.check_reshape = self._check_reshape
 
     def __contains__(self, x: Any) -> bool:
         return id(x) in self._others
@@ -60,15 +63,74 @@ class OneOf:
         """The objects of which a tensor is one, each with True or the flag for it."""
         if x not in self:
             return [(True, x)]
-        return [*self.others(x), (self._none[id(x)], self.own(x))]
+        none = self._none[id(x)]
+        return [*self.others(x), *([(none, self.own(x))] if none is not None else [])]
 
-    def let_be(self, x: Tensor, others: Others) -> None:
+    def spread(self, x: Tensor, stays: Callable[[Tensor], bool]) -> Iterator[tuple[Any, Tensor]]:
+        """The objects of which a tensor is one; for a view of one of several, views of each.
+
+        Args:
+            x: the tensor.
+            stays: whether a tensor will be there, so that it need not be told of what it is a view.
+
+        Yields:
+            Each with True or the flag for it.
+
+        Raises:
+            Unsliceable: of some a view of that kind would be a copy, or has a gradient.
+        """
+        for flag, each in self.alternatives(x):
+            whole = None if stays(each) else self._over.get(each._data.cell)
+            if whole is None or whole is each:
+                yield flag, each
+                continue
+            for known, source in self.alternatives(whole):
+                holds = known if flag is True else numbers.both(flag, known)
+                for inner, view in self.spread(self._view(each, source), stays):
+                    yield holds if inner is True else numbers.both(holds, inner), view
+
+    def _view(self, like: Tensor, source: Tensor) -> Tensor:
+        """The view of a tensor that another is of one of several, always the same object."""
+        known = self._views.get((id(like), id(source)))
+        if known is None:
+            if like._requires_grad:
+                raise Unsliceable("a view with a gradient of one of several tensors")
+            handle = self._viewed(source, like._data)
+            known = self._views[id(like), id(source)] = self._trace.tensor(handle)
+            self._kept += [like, source]
+        return known
+
+    def _viewed(self, source: Tensor, like: Handle) -> Handle:
+        """The handle of a view of a tensor, taken like another of what stands for it.
+
+        Raises:
+            OnHost: it would be a copy.
+        """
+        handle = whole = self._trace.handle(source)
+        for step in steps_of(like):
+            handle = self._trace._view(handle, step, None)
+        if handle.cell is not whole.cell:
+            raise OnHost("a reshape that copies, or does not, depending on the tensor it is given")
+        return handle
+
+    def _check_reshape(self, made: Handle) -> None:
+        """See to it that a view of what stands for other tensors would be a view of these."""
+        whole, part = self._over.get(made.cell), self._trace.parts.get(made.cell)
+        if part is not None:
+            index = tuple(0 if x.__class__ is Number else x for x in part.index)
+            self._viewed(self._trace.tensor(self._trace.handle(part.owner))[index], made)
+        elif whole is not None:
+            for _, source in self.alternatives(whole):
+                self._viewed(source, made)
+
+    def let_be(self, x: Tensor, others: Others, is_one: bool = False) -> None:
         """Let a tensor be one of several objects from here on.
 
         Args:
             x: the tensor; it is an object of its own where no flag holds.
             others: the others, each with the flag that says that it is that one; of these flags
                 no two hold at once.
+            is_one: whether one of them always holds.
         """
         known = self._flat(others)
         if not known:
@@ -76,7 +138,7 @@ class OneOf:
         is_other = known[0][0]
         for flag, _ in known[1:]:
             is_other = numbers.either(is_other, flag)
-        self._none[id(x)] = numbers.opposite(is_other)
+        self._none[id(x)] = None if is_one else numbers.opposite(is_other)
         own = self._own[id(x)] = self._trace.symbol(self._trace.value(self._trace.handle(x)))
         self._others[id(x)] = known
         self._over[x._data.cell] = x

@@ -11,9 +11,11 @@ from typing import Any, Final
 from dilim.ir.graph import Value
 from dilim.ir.types import Type
 from dilim.ops.table import OPERATIONS
+from dilim.shapes import Shape
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.failures import is_fine
 from dilim.tensors.cells import Cell, Frame, Handle
+from dilim.tensors.layouts import Step
 from dilim.tensors.tape import Node, now
 from dilim.tensors.tensor import Tensor
 from dilim.tensors.tracer import Trace
@@ -48,6 +50,7 @@ class SlicerTrace(Trace):
         self.grads_at_entry: dict[int, Any] = {}
         self.before_failure: Callable[[Callable[[], Tensor | None]], None] = lambda is_fine: None
         self.use_grad: Callable[[Tensor], None] = lambda leaf: None
+        self.check_reshape: Callable[[Handle], None] = lambda made: None
         self.work = 0
         self.frozen: set[Cell] = set()
         self.blind: set[Cell] = set()
@@ -237,6 +240,13 @@ class SlicerTrace(Trace):
                 followed = dataclasses.replace(followed, seen=seen)
             self.followed[cell] = followed
         return super().contents(cell)
+
+    def _view(self, base: Handle, step: Step, shape: Shape | None) -> Handle:
+        """See `Trace._view`."""
+        made = super()._view(base, step, shape)
+        if step.op == "reshape" and made.cell is base.cell and base.cell in self.followed:
+            self.check_reshape(made)
+        return made
 
     def is_known(self, cell: Cell) -> bool:
         """Whether memory was made, or began to stand for other memory, where the graph is built."""

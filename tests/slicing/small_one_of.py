@@ -1,0 +1,186 @@
+"""Small programs in which a path decides which tensor, or view of one, a name stands for."""
+
+from slicing.comparing import Call
+from slicing.small_programs import Small
+
+NUMBERS = (2, 3, 0, 1, 4)
+BEFORE = """
+A, B = dilim.arange(1.0, 5.0).reshape((2, 2)), dilim.arange(5.0, 9.0).reshape((2, 2))
+"""
+
+
+def _small(source, arguments="A, B, {}", *, after="", numbers=NUMBERS, **more):
+    calls = [Call(f"[{arguments.format(n)}]", before=BEFORE, after=after) for n in numbers]
+    return Small(source, tuple(calls), None, None, **more)
+
+
+BRANCHES = {
+    "a view of what the same branch wrote": _small(
+        """
+def f(a, b, n):
+    c = b * 1
+    if n == 2:
+        c[0] *= 3
+    else:
+        if a.sum().item() > n:
+            c[0] = 7
+            a = c[:]
+        b = a.detach()
+    return b, c
+""",
+    ),
+    "a view of what the same branch wrote, written": _small(
+        """
+def f(a, b, n):
+    c = b * 1
+    if n == 2:
+        c[0] *= 3
+    else:
+        if n > 2:
+            c[0] = 7
+            a = c[::-1]
+        b = a.detach()
+    b[1] = 5
+    c[0] = 11
+    return b, c
+""",
+        after="fill(result[0])",
+    ),
+    "a view of what an inner branch has chosen, written": _small(
+        """
+def f(a, b, n):
+    if n > 1:
+        if n > 2:
+            a = b * 2
+        b = a[::-1]
+    b += 1
+    return b
+""",
+        after="fill(result)",
+    ),
+    "a row of what an inner branch has chosen, written": _small(
+        """
+def f(x, y, n):
+    if n > 1:
+        if n > 2:
+            z = y
+        else:
+            z = x * 2
+        x = z[n - 2]
+    x[0] = 5
+    return x, y
+""",
+        numbers=(2, 3, 0, 1),
+    ),
+    "views after loops in branches": _small(
+        """
+def f(x, b, n):
+    b = (b * 1).reshape(2, 2)
+    if n == 2:
+        b[1, 0] *= 3
+        for i in range(n + 1):
+            c = b.detach()
+        b = b[:]
+    print(b.tolist())
+""",
+    ),
+    "one that a loop has left, after a branch": _small(
+        """
+LOG = []
+
+def f(x, b, n):
+    if n < 4:
+        for i in range(n):
+            if n > 2:
+                break
+            x = b[[1, 0]]
+            LOG.append(x)
+    if LOG:
+        LOG[-1][0] = 4
+    return x
+""",
+    ),
+    "views that change places in a loop, after a branch": _small(
+        """
+def f(x, b, n):
+    a = x
+    if n > 1:
+        for i in range(n + 1):
+            a, x = x, a
+            a = x[:, ::-1]
+    a[0, 1] = a[1, 1]
+""",
+        fallback="a view that a loop carries is",
+    ),
+    "reshapes that copy or do not": _small(
+        """
+def f(x, y, n):
+    if n > 2:
+        x = y.T
+    z = x.reshape(4)
+    z[0] = 5
+    return z
+""",
+    ),
+    "reshapes at positions that copy": _small(
+        """
+def f(x, n):
+    z = x.permute(2, 1, 0)[n].reshape(4)
+    z[0] = 5
+    return z
+""",
+        "dilim.ones((2, 2, 3)), {}",
+        numbers=(2, 0, 1),
+    ),
+}
+
+SEVERAL_TIMES = {
+    "a view that one path takes, kept several times": _small(
+        """
+def f(x, b, n):
+    log = LOG
+    if n > 1:
+        x = x[::-1]
+    for i in range(n):
+        log.append(x)
+    return log, len({id(x) for x in log})
+
+LOG = []
+""",
+        after="LOG.clear()",
+    ),
+    "a view that an inner path takes, kept there and later": _small(
+        """
+LOG = []
+
+def f(x, b, n):
+    if n > 1:
+        if n > 2:
+            x = b
+        b = x[::-1]
+        LOG.append(b)
+    LOG.append(b)
+    return [x is b for x in LOG]
+""",
+        after="LOG.clear()",
+        fallback="a view that host code may have got",
+    ),
+    "a row that one path takes, kept there and later": _small(
+        """
+LOG = []
+
+def f(x, y, n):
+    if n > 1:
+        x = y[n - 2]
+        LOG.append(x)
+    for j in range(2):
+        LOG.append(x)
+    return [x is y for y in LOG]
+""",
+        after="LOG.clear()",
+        fallback="a view that host code may have got",
+        numbers=(2, 3, 0, 1),
+    ),
+}
+
+PROGRAMS = {**BRANCHES, **SEVERAL_TIMES}
