@@ -22,6 +22,7 @@ from slicing import (
     small_names,
     small_objects,
     small_outside,
+    small_positions,
     small_programs,
     small_real,
     small_training,
@@ -55,6 +56,7 @@ ALL = {
     **small_identity.PROGRAMS,
     **small_iterations.PROGRAMS,
     **small_names.PROGRAMS,
+    **small_positions.PROGRAMS,
 }
 
 
