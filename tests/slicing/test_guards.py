@@ -86,3 +86,15 @@ def test_a_method_that_is_called_may_be_replaced():
     assert f(x).tolist() == [30.0]
     layer.forward = lambda x: x
     assert f(x).tolist() == [11.0]
+
+
+def test_what_only_raises_does_not_keep_a_function_from_machine_code():
+    @dilim.compile(compile_after=0)
+    def f(x, n):
+        return (x * 2)[n] * 1
+
+    x = dilim.arange(6.0).reshape((2, 3))
+    assert [f(x, n).tolist() for n in (0, 1, -1)] == [[0, 2, 4], [6, 8, 10], [6, 8, 10]]
+    with pytest.raises(IndexError, match="position 2 is out of range for axis 0"):
+        f(x, 2)
+    assert all(region.is_native for region in f._variants)

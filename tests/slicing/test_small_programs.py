@@ -23,6 +23,7 @@ from slicing import (
     small_objects,
     small_one_of,
     small_outside,
+    small_positions,
     small_programs,
     small_real,
     small_training,
@@ -57,6 +58,7 @@ ALL = {
     **small_identity.PROGRAMS,
     **small_iterations.PROGRAMS,
     **small_names.PROGRAMS,
+    **small_positions.PROGRAMS,
 }
 
 

@@ -392,3 +392,18 @@ def test_a_key_that_lives_on_the_device(place):
     assert x[place(np.array([1]))].tolist() == [[5, 6, 7, 8]]
     x[x > 2] = 0
     assert x.numpy().sum() == 3
+
+
+@pytest.mark.parametrize("wants_gradient", [False, True])
+def test_a_write_at_positions_out_of_range_names_the_first(wants_gradient):
+    x = dilim.zeros((2, 3), requires_grad=wants_gradient) * 1
+    before = x.tolist()
+    for key, text in (
+        (dilim.tensor([0, 2]), "position 2 is out of range for an axis of size 2"),
+        ((dilim.tensor([1, 0]), dilim.tensor([0, -4])), "position -4 .* an axis of size 3"),
+        ((dilim.tensor([2, 0]), dilim.tensor(3)), "position 3 is out of range for axis 1 of size"),
+    ):
+        with pytest.raises(IndexError, match=f"^index: {text}") as caught:
+            x[key] = 1.0
+        assert caught.value.__context__ is None
+    assert x.tolist() == before

@@ -27,7 +27,7 @@ def _positions(operation: str, indices: Typed) -> None:
     require(operation, indices, dtypes.INTEGER, "integer index")
 
 
-def _wrapped(index: Expr, size: int) -> Expr:
+def wrapped(index: Expr, size: int) -> Expr:
     """A position, checked, with negative values counted from the end."""
     if index.dtype is dtypes.uint64:  # tested before half of them would become negative
         return cast(check(index < size, index), dtypes.INDEX)
@@ -116,7 +116,7 @@ def _take_recipe(x: Type, indices: Type, *, axis: int) -> Map:
     inner = len(indices.shape)
     where = load(1, indices.dtype, *loop_indices(inner, axis))
     before, after = loop_indices(axis), loop_indices(len(x.shape) - axis - 1, axis + inner)
-    return Map(shape, load(0, x.dtype, *before, _wrapped(where, x.shape[axis]), *after))
+    return Map(shape, load(0, x.dtype, *before, wrapped(where, x.shape[axis]), *after))
 
 
 def _index_samples(rng: np.random.Generator, size: int, shape: Shape) -> np.ndarray:
@@ -187,7 +187,7 @@ def _index_write_recipe(combine: str | None) -> RecipeRule:
         where = load(1, indices.dtype, *loop_indices(inner, axis))
         before, after = loop_indices(axis), loop_indices(len(x.shape) - axis - 1, axis + inner)
         body = load(2, value.dtype, *loop_indices(len(value.shape)))
-        target = (*before, _wrapped(where, x.shape[axis]), *after)
+        target = (*before, wrapped(where, x.shape[axis]), *after)
         return Scatter(value.shape, target, body, combine, base=0, shape=x.shape)
 
     return recipe
@@ -221,7 +221,7 @@ def _index_update_reference(
     x: np.ndarray, indices: np.ndarray, value: np.ndarray, *, axis: int
 ) -> np.ndarray:
     out = np.array(x)
-    where = checked("index_update", indices, x.shape[axis])
+    where = checked("index", indices, x.shape[axis])
     out[(slice(None),) * axis + (where,)] = value  # NumPy writes in order
     return out
 
@@ -271,7 +271,7 @@ index_update = OpDef(
     sample_dtypes=dtypes.ALL,
     derivative=(_kept_rule, None, _written_rule),
     recipe=_index_write_recipe(None),
-    failure=_failure("index_update"),
+    failure=_failure("index"),  # ``x[indices] = value`` is all that does it
 )
 
 # --- one element per position ---------------------------------------------------------------
@@ -290,7 +290,7 @@ def _along_infer(x: Typed, indices: Typed, *, axis: int) -> tuple[Shape, DType]:
 
 
 def _along_target(indices: Type, rank: int, axis: int, size: int) -> tuple[Expr, ...]:
-    where = _wrapped(load(1, indices.dtype, *loop_indices(rank)), size)
+    where = wrapped(load(1, indices.dtype, *loop_indices(rank)), size)
     return tuple(where if a == axis else loop_index(a) for a in range(rank))
 
 

@@ -23,8 +23,9 @@ def is_fine(
 ) -> Tensor | None:
     """Whether an operation does not fail, a bool of shape (); None where only it can tell."""
     with no_grad():
-        if op in _AT_POSITIONS:
-            positions, size = trace.symbol(values[1]), values[0].shape[params["axis"]]
+        if op in _AT_POSITIONS or op == "require_position":
+            positions = trace.symbol(values[-1] if op == "require_position" else values[1])
+            size = params["size"] if "size" in params else values[0].shape[params["axis"]]
             inside = positions < size
             if positions.dtype not in dtypes.UNSIGNED:
                 inside = inside & (positions >= -size)

@@ -94,11 +94,13 @@ class Hosting(Showing):
         self.notes.host(scope.code, statement.line, reason)
         if what_hosts_do.asks_host(self, statement):
             self.notes.asked.add(statement)
-        self._collect(pending, statement, is_over)
+        self._collect(pending, statement, is_over, raises)
         if before or after:
             self.flush()
 
-    def _collect(self, pending: Pending, statement: program.Statement, is_over: bool) -> None:
+    def _collect(
+        self, pending: Pending, statement: program.Statement, is_over: bool, raises: bool
+    ) -> None:
         """Add a statement to the pending fragment, and note what it binds."""
         scope = pending.scope
         look = blindness.look(self, statement)
@@ -117,7 +119,7 @@ class Hosting(Showing):
                 scope.env[name] = Host(kind, is_sure, look.gives_plain, source)
                 self.keeping.bind(scope.number, name, kind)
                 pending.bound.add(name)
-                if what_hosts_do.is_to_learn(self, statement, name):
+                if not raises and what_hosts_do.is_to_learn(self, statement, name):
                     pending.unknown.append((statement, name))
                     self.unknown += 1
         if is_over:

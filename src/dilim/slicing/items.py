@@ -94,13 +94,16 @@ def read(slicer: Slicer, step: program.Step, node: ast.Subscript) -> Callable[[]
 
 
 def _tensor_item(slicer: Slicer, step: program.Step, x: Tensor, index: Any) -> Any:
+    seen = parts.seen(slicer.trace, index)
+    index = parts.located(x, index)
     position, is_dynamic = parts.position(index)
     if not is_dynamic:
         return attempted(operator.getitem, x, position)
-    is_view = not any(isinstance(each, Tensor | list) for each in parts.of_index(index))
+    places = parts.of_index(index)
+    is_view = not any(isinstance(each, Tensor | list) for each in places)
     result = _if_in_range(slicer, step, x, index, lambda: _picked(x, position, is_view))
     if is_view:
-        parts.follow(slicer.trace, result, Part(x, parts.of_index(index), step))
+        parts.follow(slicer.trace, result, Part(x, places, step, seen))
     return result
 
 
@@ -109,8 +112,10 @@ def _picked(x: Tensor, position: Any, is_view: bool) -> Tensor:
     found: Tensor = attempted(operator.getitem, x, position)
     if not is_view or not found.requires_grad:
         return found
-    made: Tensor = apply(OPERATIONS["reshape"], found, shape=found.shape)
-    return made
+    if found.shape != parts.sliced(x, parts.of_index(position)):
+        return apply(OPERATIONS["reshape"], found, shape=found.shape)
+    whole = tuple((0, size, 1) for size in found.shape)
+    return apply(OPERATIONS["slice"], found, index=whole)
 
 
 def _if_in_range(
@@ -118,13 +123,15 @@ def _if_in_range(
 ) -> Any:
     """What a function gives where all positions are in range; elsewhere the host raises."""
     places = parts.of_index(index)
-    if len(places) > len(x.shape) or any(each is None or each is Ellipsis for each in places):
+    axes = parts.axes_of(places, len(x.shape))
+    if axes is None:
         raise OnHost("an index of another form")
     fits: Any = None
-    for place, size in zip(places, x.shape, strict=False):
+    for place, axis in zip(places, axes, strict=True):
         if isinstance(place, Tensor) and place.dtype.name == "bool":
             raise OnHost("a mask beside a number of the program")
-        inside = numbers.lies_inside(place, size) if place.__class__ is Number else None
+        is_number = place.__class__ is Number
+        inside = numbers.lies_inside(place, x.shape[axis]) if is_number else None
         if inside is not None:
             fits = inside if fits is None else fits & inside
     is_sure = not any(isinstance(place, Tensor | list) for place in places)
@@ -167,13 +174,7 @@ def write(
         contents.operand(value)
         if isinstance(value, Tensor) and parts.is_at(slicer.trace, value, owner, index):
             return lambda: None  # what ``x[i] += y`` ends with
-        position, is_dynamic = parts.position(contents.index(slicer, index))
-        replace = functools.partial(attempted, operator.setitem, owner, position)
-        if is_dynamic:
-            return lambda: _if_in_range(
-                slicer, step, owner, index, lambda: replace(beside(value, owner))
-            )
-        return lambda: replace(beside(value, owner))
+        return lambda: _write_tensor(slicer, step, owner, index, value)
     if index.__class__ is Number:
         if owner.__class__ is list and id(owner) in slicer.fresh:
             return picking.write(slicer, step, owner, index, value)
@@ -186,6 +187,19 @@ def write(
     if owner.__class__ in (list, dict) and is_constant(index) and index.__class__ is not slice:
         return _put(slicer, owner, index, value)
     raise OnHost
+
+
+def _write_tensor(slicer: Slicer, step: program.Step, x: Tensor, index: Any, value: Any) -> None:
+    index = parts.located(x, contents.index(slicer, index), is_written=True)
+    position, is_dynamic = parts.position(index)
+
+    def replace() -> None:
+        attempted(operator.setitem, x, position, beside(value, x))
+
+    if is_dynamic:
+        _if_in_range(slicer, step, x, index, replace)
+    else:
+        replace()
 
 
 def _put(slicer: Slicer, owner: Any, key: Any, value: Any) -> Callable[[], None]:

@@ -101,6 +101,13 @@ def from_tensor(x: Tensor, kind: type | None = None) -> Number:
         return _limited(Number(flat.astype(_TYPES[wanted]), wanted, 1 << 63), x.dtype)
 
 
+def below(x: Tensor, limit: int) -> Number:
+    """An int that is known to be one of 0 .. limit - 1."""
+    number = Number(x, int, limit - 1)
+    number.is_natural = True
+    return number
+
+
 def _limited(x: Number, dtype: DType) -> Number:
     """The same with what its dtype, and what made it, tell of an int."""
     trace: Any = x.tensor.device

@@ -8,17 +8,23 @@ into it is a write into x.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+from dilim.ops.table import OPERATIONS
+from dilim.slicing import numbers
 from dilim.slicing.errors import OnHost
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import needs_value
 from dilim.slicing.program import Step
 from dilim.slicing.tracing import SlicerTrace
+from dilim.tensors import keys
 from dilim.tensors.cells import Handle
+from dilim.tensors.dispatch import apply
 from dilim.tensors.layouts import Step as Layout
 from dilim.tensors.tape import mode
 from dilim.tensors.tensor import Tensor
+
+_require_position: Final = OPERATIONS["require_position"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +35,13 @@ class Part:
         owner: the tensor that it is a view of.
         index: where, a tuple.
         maker: the step that made it.
+        seen: what the user's index was, see `seen`.
     """
 
     owner: Tensor
     index: tuple[Any, ...]
     maker: Step
+    seen: tuple[Any, ...] = ()
 
 
 def of_index(index: Any) -> tuple[Any, ...]:
@@ -55,6 +63,73 @@ def position(index: Any) -> tuple[Any, bool]:
             if x.__class__ is Number:
                 raise needs_value(x)
     return index, False
+
+
+def located(x: Tensor, index: Any, is_written: bool = False) -> Any:
+    """An index whose tensors of one position are numbers inside; elsewhere the program fails.
+
+    Args:
+        x: what is read or written there.
+        index: with symbolic tensors.
+        is_written: whether it is written.
+    """
+    places = of_index(index)
+    if not any(isinstance(each, Tensor) for each in places):
+        return index
+    axes = axes_of(places, len(x.shape))
+    if axes is None:
+        return index
+    later = any(each.__class__ is Number for each in places)
+    found = list(places)
+    for k, each in enumerate(places):
+        if isinstance(each, Tensor) and not each.shape and each.dtype.is_integer:
+            if later:  # the host looks at all of them, in order
+                found[k] = numbers.from_tensor(each, int)
+            else:
+                size = x.shape[axes[k]]
+                inside = apply(_require_position, each, size=size, axis=axes[k])
+                found[k] = numbers.below(inside, size)
+    kinds = (Tensor, list, Number) if is_written else (Tensor, list)
+    joined = sum(isinstance(each, kinds) for each in found) > 1
+    for k, each in enumerate(found):
+        if joined and isinstance(each, Tensor) and each.dtype.is_integer:
+            found[k] = apply(_require_position, each, size=x.shape[axes[k]], axis=None)
+    return tuple(found) if index.__class__ is tuple else found[0]
+
+
+def axes_of(places: tuple[Any, ...], rank: int) -> list[int] | None:
+    """The axis that each part of an index is about; None where it does not fit."""
+    counts = [0 if x is None or x is Ellipsis else _rank(x) for x in places]
+    left = rank - sum(counts)
+    if left < 0 or sum(x is Ellipsis for x in places) > 1:
+        return None
+    axes, axis = [], 0
+    for each, count in zip(places, counts, strict=True):
+        axes.append(axis)
+        axis += left if each is Ellipsis else count
+    return axes
+
+
+def sliced(x: Tensor, places: tuple[Any, ...]) -> tuple[int, ...]:
+    """The shape of x at an index before its axes of single positions go and new ones come."""
+    shape = list(x.shape)
+    for each, axis in zip(places, axes_of(places, len(shape)) or (), strict=True):
+        if each.__class__ is slice:
+            shape[axis] = len(range(*each.indices(shape[axis])))
+        elif each is not None and each is not Ellipsis:
+            shape[axis] = 1
+    return tuple(shape)
+
+
+def _rank(part: Any) -> int:
+    return 1 if part.__class__ in (Number, slice) else keys.rank(part)
+
+
+def seen(trace: SlicerTrace, index: Any) -> tuple[Any, ...]:
+    """An index as it is now: the values of its tensors in place of these."""
+    return tuple(
+        trace.value(trace.handle(x)) if isinstance(x, Tensor) else x for x in of_index(index)
+    )
 
 
 def follow(trace: SlicerTrace, x: Tensor, part: Part) -> None:
@@ -100,9 +175,9 @@ def is_at(trace: SlicerTrace, x: Tensor, owner: Tensor, index: Any) -> bool:
     part = part_of(trace, x)
     if part is None or part.owner is not owner:
         return False
-    given = of_index(index)
-    return len(given) == len(part.index) and all(
-        a is b for a, b in zip(given, part.index, strict=True)
+    given = seen(trace, index)
+    return len(given) == len(part.seen) and all(
+        a is b for a, b in zip(given, part.seen, strict=True)
     )
 
 

@@ -229,11 +229,22 @@ def _write_advanced(x: Any, key: Any, value: Any) -> None:
         inplace.common_side(x, value)
         value = numpy_of(value)
     inplace.before_write(x)
+    refusal: IndexError | None = None
     try:
         x._data[_numpy_key(key)] = value
+    except IndexError as error:
+        refusal = error
     except ValueError as error:
         raise ShapeError(f"x[...] = value: {error}") from None
+    _raise_again(refusal, x, key)
     inplace.written(x)
+
+
+def _raise_again(refusal: IndexError | None, x: Any, key: Any) -> None:
+    """Raise what NumPy has raised at a key, in our words where a position is out of range."""
+    if refusal is not None:
+        keys.name_outside(keys.read(key, x.shape))
+        raise refusal
 
 
 def _updated(x: Any, what: Key, value: Any) -> Tensor:
@@ -286,7 +297,12 @@ def _scattered(x: Any, key: Any, value: Any) -> Tensor:
     Every element of the result is told where it comes from: x's elements, then the value's.
     """
     origin = np.arange(x.size).reshape(x.shape)
-    target = origin[_numpy_key(key)]
+    refusal: IndexError | None = None
+    try:
+        target = origin[_numpy_key(key)]
+    except IndexError as error:
+        refusal = error
+    _raise_again(refusal, x, key)
     if value.__class__ in NUMBERS:
         hit = np.zeros(x.shape, bool)
         hit.reshape(-1)[target.reshape(-1)] = True

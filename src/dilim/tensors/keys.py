@@ -14,6 +14,7 @@ import numpy as np
 
 from dilim import dtypes
 from dilim.errors import DtypeError
+from dilim.ops.checks import outside
 from dilim.ops.movement import Slices
 from dilim.shapes import Shape
 from dilim.tensors.dispatch import has_numbers
@@ -81,9 +82,9 @@ def read(key: Any, shape: Shape) -> Key:
             spans.append(_position(part, len(spans), shape))
             places.append(place)
         else:
-            rank = _rank(part)
-            axes = shape[len(spans) : len(spans) + rank]
-            selectors.append(Selector(_checked_selector(part, axes), len(final), rank))
+            count = rank(part)
+            axes = shape[len(spans) : len(spans) + count]
+            selectors.append(Selector(_checked_selector(part, axes), len(final), count))
             spans.extend((0, size, 1) for size in axes)
             final.extend(axes)
             places.append(place)
@@ -104,7 +105,7 @@ def _written_out(key: Any, shape: Shape) -> tuple[Any, ...]:
             dots = place
         elif part is not None:
             kind = part.__class__
-            used += 1 if kind is int or kind is slice else _rank(part)
+            used += 1 if kind is int or kind is slice else rank(part)
     missing = len(shape) - used
     if missing < 0:
         raise IndexError(f"index: {used} indices for a tensor of {len(shape)} dimensions {shape}")
@@ -125,9 +126,7 @@ def _position(part: Any, axis: int, shape: Shape) -> tuple[int, int, int]:
     position = as_index(part)
     size = shape[axis]
     if not -size <= position < size:
-        raise IndexError(
-            f"index: position {position} is out of range for axis {axis} of size {size}"
-        )
+        raise outside(position, size, axis)
     return (position + size if position < 0 else position, 1, 1)
 
 
@@ -157,7 +156,7 @@ def is_mask(part: Any) -> bool:
     return part.dtype is dtypes.bool_ if is_tensor(part) else part.dtype == np.bool_
 
 
-def _rank(part: Any) -> int:
+def rank(part: Any) -> int:
     """Dimensions that one part of a key selects from."""
     if isinstance(part, (bool, np.bool_)):
         return 0
@@ -209,7 +208,15 @@ def host_positions(selector: Selector, sizes: Shape) -> np.ndarray:
     size = sizes[0]
     bad = (array < -size) | (array >= size)
     if bad.any():
-        raise IndexError(
-            f"index: position {int(array[bad].flat[0])} is out of range for an axis of size {size}"
-        )
+        raise outside(int(array[bad].flat[0]), size, None)
     return array.astype(np.int64, copy=False) % size if array.size else array.astype(np.int64)
+
+
+def name_outside(what: Key) -> None:
+    """Raise the error that names the first position of the advanced parts that is out of range.
+
+    Raises:
+        IndexError: there is one.
+    """
+    for selector in what.selectors:
+        host_positions(selector, what.final[selector.axis : selector.axis + selector.rank])
