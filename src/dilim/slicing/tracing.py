@@ -48,6 +48,7 @@ class SlicerTrace(Trace):
         self.grads_at_entry: dict[int, Any] = {}
         self.before_failure: Callable[[Callable[[], Tensor | None]], None] = lambda is_fine: None
         self.use_grad: Callable[[Tensor], None] = lambda leaf: None
+        self.before_record: Callable[[Tensor], None] = lambda x: None
         self.work = 0
         self.frozen: set[Cell] = set()
         self.blind: set[Cell] = set()
@@ -131,6 +132,12 @@ class SlicerTrace(Trace):
         frame = cell.frame if followed is None else followed.frame
         frame = next((w[cell][1] for w in self.outer_writes if cell in w), frame)
         return any(frame is each for each in self.frames[:-1])
+
+    def note(self, node: Node, operands: list[Any]) -> None:
+        """See `Tracer.note`."""
+        for x in node.inputs or ():
+            self.before_record(x)
+        super().note(node, operands)
 
     def before_pull(self, node: Node) -> None:
         """See `Tracer.before_pull`.
