@@ -234,3 +234,99 @@ def f(x):
         None,
     ),
 }
+
+BOX = """
+class Box:
+    pass
+
+BOX = Box()
+BOX.loss = dilim.zeros(())
+P = dilim.tensor([0.3, 0.2], requires_grad=True)
+"""
+COUNTS = tuple(f"[dilim.ones(2), {n}]" for n in (0, 3, 1, 4))
+
+EARLIER_TURNS = {
+    "whether a loop of no turn has used up a loss": Small(
+        BOX
+        + """
+def f(x, n):
+    for k in range(n):
+        P.grad = None
+        loss = ((P - x) ** 2).sum() / 3
+        loss.backward()
+        BOX.loss = loss
+    return BOX.loss.requires_grad, BOX.loss.is_leaf
+""",
+        COUNTS,
+    ),
+    "a used-up loss at two places that had tensors of other shapes": Small(
+        BOX
+        + """
+BOX.loss = dilim.zeros(2)
+LOSSES = {"last": dilim.zeros(3)}
+
+def f(x, n):
+    for k in range(n):
+        P.grad = None
+        loss = ((P - x) ** 2).sum() / 3
+        loss.backward()
+        BOX.loss = loss
+        LOSSES["last"] = loss
+    print(BOX.loss, LOSSES["last"], BOX.loss is LOSSES["last"])
+    return BOX.loss.requires_grad
+""",
+        COUNTS,
+        None,
+        None,
+    ),
+    "whether the turn before has used up a loss": Small(
+        BOX
+        + """
+def f(x, n):
+    loss = x.sum()
+    for k in range(n):
+        print(loss.requires_grad)
+        P.grad = None
+        loss = (P * x).sum()
+        loss.backward()
+    return loss.item()
+""",
+        COUNTS,
+        None,
+    ),
+    "a sum with what the turn before has used up": Small(
+        BOX
+        + """
+def f(x, n):
+    loss, total = x.sum(), x.sum()
+    for k in range(n):
+        P.grad = None
+        total = total + loss * 2
+        loss = (P * x).sum()
+        loss.backward()
+    return total
+""",
+        COUNTS,
+        None,
+        None,
+    ),
+    "a loss of what the turn before has used up": Small(
+        BOX
+        + """
+def f(x, n):
+    loss = x.sum()
+    for k in range(n):
+        P.grad = None
+        total = (P * x + loss).sum()
+        total.backward()
+        loss = total
+    return loss
+""",
+        COUNTS,
+        None,
+        None,
+        raises=(2, 4),
+        may_leave=True,
+    ),
+}
+DERIVATIVES |= EARLIER_TURNS

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dilim.slicing.slicer import Slicer
 
 _OF_TENSORS_ON_HOST: Final = frozenset({"uid", "name", "_data", "_storage", "numpy", "tolist"})
+_OF_TAPES: Final = frozenset({"requires_grad", "is_leaf"})
 HEAP_TYPE: Final = 1 << 9
 """In the flags of classes that Python code made."""
 GENERATORS: Final = (random.Random, np.random.RandomState, np.random.Generator)
@@ -109,6 +110,8 @@ def _of_tensor(slicer: Slicer, x: Tensor, name: str) -> Callable[[], Any]:
     if name in _OF_TENSORS_ON_HOST or name.startswith("__"):
         raise OnHost(f"{name} of a tensor")
     slicer.rely_on_names(type(x), name)
+    if name in _OF_TAPES and x in slicer.one_of:
+        return lambda: slicer.one_of.told(x, lambda each: getattr(each, name))
     if name == "grad":
         slicer.know_leaves(x)
         slicer.use_grad(x)

@@ -161,11 +161,10 @@ class Carried:
         for number, x in enumerate(tensors_of(value)):
             if self.slicer.trace.is_new_leaf(x):
                 raise Unsliceable("a tensor that requires a gradient is made in each turn")
-            if is_used_up(x):
-                is_new = (place, number) not in self.used_up and self.begins_empty(place)
-                self.used_up[place, number] = x._node.op.name  # type: ignore[union-attr]
-                if is_new:
-                    raise Again
+            maker = x._node.op.name if is_used_up(x) else None  # type: ignore[union-attr]
+            if maker is not None and self.used_up.get((place, number)) != maker:
+                self.used_up[place, number] = maker
+                raise Again
         try:
             bundles.collect(self.slicer.trace, shape, value, out)
         except bundles.ChangesType:

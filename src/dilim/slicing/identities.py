@@ -111,7 +111,8 @@ def _shared(join: Join, side: int, x: Tensor) -> Made | None:
     if id(x) not in join.reached[side].several and held is None:
         return None
     if (side, id(x)) not in join.shared:
-        make, made = join.beside_zeros(side, x), list[Tensor]()
+        owner = join.slicer.one_of.owners.get(id(x), x)  # it knows of the tape
+        make, made = join.beside_zeros(side, owner), list[Tensor]()
         flags: list[Any] = [False, False]
         flags[side] = held is not None and held.flag
         flag = join.flag(*flags)

@@ -31,6 +31,7 @@ def follow_leaves(slicer: Slicer) -> dict[int, tuple[Tensor, Any]]:
     slicer.initial_grads = grads
     trace.before_failure = slicer.before_failure
     trace.use_grad = use_grad
+    trace.before_record = slicer.one_of.refuse_torn
     return grads
 
 

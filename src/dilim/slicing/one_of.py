@@ -14,7 +14,7 @@ from dilim.slicing import numbers
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.numbers import Number
 from dilim.slicing.parts import refuse_gradients, steps_of
-from dilim.slicing.tracing import SlicerTrace
+from dilim.slicing.tracing import SlicerTrace, is_used_up
 from dilim.tensors.cells import Cell, Handle
 from dilim.tensors.elementwise import where
 from dilim.tensors.tape import no_grad
@@ -159,6 +159,28 @@ class OneOf:
             own[...] = where(is_other.tensor, own, new)
 
         self._trace.follow(x, [own, *(other for _, other in known)], take, put)
+
+    def told(self, x: Tensor, tell: Callable[[Tensor], bool]) -> bool | Number:
+        """A bool that is told of each of the objects that a tensor may be, for the one it is.
+
+        Args:
+            x: the tensor.
+            tell: what is told, of an object and not of its numbers.
+        """
+        found: Any = tell(x)
+        for flag, other in self.others(x):
+            found = numbers.chosen(flag, tell(self.owners.get(id(other), other)), found)
+        return found  # type: ignore[no-any-return]
+
+    def refuse_torn(self, x: Tensor) -> None:
+        """Refuse to record what is done to a tensor that is used up only if it is some object.
+
+        Raises:
+            OnHost: it is such a tensor; the host has the right one.
+        """
+        every = (self.owners.get(id(each), each) for _, each in self.alternatives(x))
+        if x in self and len(set(map(is_used_up, every))) > 1:
+            raise OnHost("a tensor that backward() has used up on one path only")
 
     def _flat(self, others: Others) -> Others:
         """The same objects, each once, and none of which is itself one of several."""

@@ -51,6 +51,7 @@ class SlicerTrace(Trace):
         self.before_failure: Callable[[Callable[[], Tensor | None]], None] = lambda is_fine: None
         self.use_grad: Callable[[Tensor], None] = lambda leaf: None
         self.check_reshape: Callable[[Handle], None] = lambda made: None
+        self.before_record: Callable[[Tensor], None] = lambda x: None
         self.work = 0
         self.frozen: set[Cell] = set()
         self.blind: set[Cell] = set()
@@ -134,6 +135,12 @@ class SlicerTrace(Trace):
         frame = cell.frame if followed is None else followed.frame
         frame = next((w[cell][1] for w in self.outer_writes if cell in w), frame)
         return any(frame is each for each in self.frames[:-1])
+
+    def note(self, node: Node, operands: list[Any]) -> None:
+        """See `Tracer.note`."""
+        for x in node.inputs or ():
+            self.before_record(x)
+        super().note(node, operands)
 
     def before_pull(self, node: Node) -> None:
         """See `Tracer.before_pull`.

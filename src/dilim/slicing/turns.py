@@ -156,15 +156,19 @@ class Turns(Carried):
         for place, value in values.items():
             if value.__class__ is Number and self._exit_flags():
                 value.bound = (1 << 63) - 1  # it may have been left before it was looked at
-            for k, x in enumerate(tensors_of(value)):
-                if (place, k) in self.used_up:
-                    use_up(x, self.used_up[place, k])
+            self._use_up(place, value)
             self.put(place, value, after=True, sure=sure, limit=limit)
         self._let_be(values, given, None if sure else self.turned(limit))
         self.be_blind(values)
         for place, number in self.given.items():
             self._let_be_given(place, values[place], number)
         self.after_loop(after, places)
+
+    def _use_up(self, place: Place, value: Any) -> None:
+        """Let tensors that a turn uses up be so; what was there before is another object."""
+        for number, x in enumerate(tensors_of(value)):
+            if (place, number) in self.used_up:
+                use_up(x, self.used_up[place, number])
 
     def _go_back(self, start: State) -> None:
         """The state before the loop, less what turns make untrue."""
@@ -249,9 +253,7 @@ class Turns(Carried):
         heads = {}
         for place, shape in zip(places, shapes, strict=True):
             heads[place] = bundles.unflatten(shape, given, True)
-            for k, x in enumerate(tensors_of(heads[place]) if self.begins_empty(place) else ()):
-                if (place, k) in self.used_up:
-                    use_up(x, self.used_up[place, k])
+            self._use_up(place, heads[place])
             self.put(place, heads[place])
         with no_grad():
             later = Number(index > 0, bool)
