@@ -92,6 +92,7 @@ def _analysed(sliced: Sliced, arguments: Sequence[Any], keywords: Mapping[str, A
             function,
             frame,
             dict(sliced._profile),
+            set(),
             numerics=sliced._settings["numerics"],
             backend=sliced._settings["backend"],
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -26,6 +27,7 @@ from dilim.slicing.interpreter import Scope
 from dilim.slicing.loop_bodies import exits
 from dilim.slicing.numbers import Number
 from dilim.slicing.pending import Pending
+from dilim.slicing.pieces import Later
 from dilim.slicing.showing import Showing
 from dilim.slicing.tracebacks import Caller
 from dilim.slicing.values import UNBOUND, Array, Conflict, Host
@@ -223,7 +225,8 @@ class Hosting(Showing):
         shown = [name for _, name in pending.unknown if name in ended]
         is_large = any(isinstance(x, program.With) for x in pending.statements)
         piece = self.fragments_of(pending.scope).piece
-        fragment = self.entry.constant(piece(tuple(pending.statements), shown, is_large))
+        later = functools.partial(piece, tuple(pending.statements), shown, is_large)
+        fragment = self.entry.constant(Later(later))
         for name in ended:
             self.forget_name(pending.scope, name)
         learn = [

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
-from dilim.slicing.fragments import Fragments
+from dilim.slicing.fragments import Fragment, Fragments
 from dilim.slicing.interpreter import Scope
 from dilim.slicing.program import Step
+
+
+@dataclass(slots=True, eq=False)
+class Later:
+    """A piece that is yet to be compiled: most attempts at slicing are given up."""
+
+    compiled: Callable[[], Fragment]
 
 
 def fragments_by_function(observe: Callable[[Step, Any], None]) -> Callable[[Scope], Fragments]:

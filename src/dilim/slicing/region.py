@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
@@ -26,7 +26,7 @@ from dilim.slicing.given_containers import KEY
 from dilim.slicing.interpreter import Scope
 from dilim.slicing.learning import kind_of
 from dilim.slicing.leaves import follow_leaves
-from dilim.slicing.pieces import fragments_by_function
+from dilim.slicing.pieces import Later, fragments_by_function
 from dilim.slicing.report import Notes
 from dilim.slicing.runner import Runner, module_of
 from dilim.slicing.slicer import Slicer
@@ -58,10 +58,10 @@ class Region:
         function: the function.
         frame: the values of its parameters.
         profile: types that eager runs have shown.
+        decisions: what earlier attempts have learned; what this one learns is added.
         fragments: the compiled pieces of host code, shared by all regions.
         numerics: see `dilim.compile`.
         backend: likewise.
-        known: decisions to begin with, from earlier runs.
         after: for a region that is a loop of a running function: the names that are read after it.
 
     Attributes:
@@ -87,18 +87,17 @@ class Region:
         function: FunctionType,
         frame: Mapping[str, Any],
         profile: dict[Any, Any],
+        decisions: set[Any],
         *,
         numerics: str,
         backend: str,
         after: frozenset[str] | None = None,
-        known: Iterable[Any] = (),
     ) -> None:
         self.after = after
         self.unstable: set[Any] = set()
         self.code = code
         self.function = function
         self._settings = numerics, backend
-        decisions = set(known)
         self._deadline = time.thread_time() + MOST_SECONDS  # the same under load
         for _ in range(MOST_ATTEMPTS):
             try:
@@ -189,7 +188,10 @@ class Region:
         self.is_checked = any(action.channel[0] == CHECK for action in self.actions)
         if self.is_checked:
             self._keep_checks(slicer)
-        self.constants = dict(entry.constants)
+        self.constants = {
+            name: constant.compiled() if constant.__class__ is Later else constant
+            for name, constant in entry.constants.items()
+        }
         for constant in self.constants.values():
             if isinstance(constant, Fingerprint):
                 constant.renew()

@@ -25,6 +25,7 @@ from dilim.slicing.region import Region
 from dilim.slicing.running_loops import LoopWatcher
 from dilim.slicing.source import function_of
 from dilim.slicing.statistics import Statistics
+from dilim.slicing.tries import Tries
 from dilim.slicing.walker import Walker
 from dilim.slicing.worth import has_loop, is_idle
 from dilim.tensors.tape import mode
@@ -85,6 +86,7 @@ class Sliced(Likeness):
         self._refused = self._walks = 0
         self._profile: dict[Any, Any] = {}
         self._decisions: set[Any] = set()
+        self._tries = Tries()
         self._relearned = 0
         self._loops: dict[Function, list[Region]] = {}
         self._shown: Region | None = None
@@ -331,16 +333,15 @@ class Sliced(Likeness):
             after: for a loop, the names that are read after it.
             seconds: what running it plainly takes.
         """
+        tried = self._tries.of(code, frame, self._profile)
+        if tried.is_hopeless:
+            return None
+        tried.decisions |= self._decisions
         started = time.perf_counter()
         try:
+            known, settings = tried.decisions, self._settings
             region = Region(
-                code,
-                self._function,
-                frame,
-                self._profile,
-                after=after,
-                known=self._decisions,
-                **self._settings,
+                code, self._function, frame, self._profile, known, after=after, **settings
             )
             if self._after and is_idle(region.graph):
                 raise Unsliceable("its loops do nothing with tensors")
@@ -356,6 +357,7 @@ class Sliced(Likeness):
             self._statistics.tensor_operations_host = region.host_operations(self._profile)
         except Unsliceable as refusal:
             self._refused += MOST_VARIANTS if refusal.reason == TOO_LONG else 1
+            tried.refusals += 1
             self._note(refusal)
             return None
         except RecursionError:

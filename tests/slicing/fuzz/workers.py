@@ -1,5 +1,6 @@
 """Compares programs in processes of their own, so that a crash or an endless loop is a finding."""
 
+import gc
 import json
 import os
 import subprocess
@@ -78,6 +79,9 @@ def work(seeds, compiler_name, seconds, only_sliceable, out):
     """
     compiler = COMPILERS[compiler_name]
     known = Counter()
+    difference_of(random_program(seeds.start), compiler)  # imports what is imported late
+    gc.collect()
+    gc.freeze()  # else a seventh of the time goes into looking at all modules again and again
     for seed in seeds:
         _tell(out, seed=seed, state="begins")
         program = random_program(seed)

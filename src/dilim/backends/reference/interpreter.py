@@ -114,8 +114,13 @@ def _load(expr: Expr, array: np.ndarray, operands: list[Any]) -> Any:
     return np.where(guard, array[tuple(safe)], np.zeros((), array.dtype))
 
 
-def _grid(space: Shape) -> list[np.ndarray]:
-    return list(np.indices(space, dtype=np.int64, sparse=True)) if space else []
+@functools.lru_cache(maxsize=256)
+def _grid(space: Shape) -> tuple[np.ndarray, ...]:
+    """The loop indices of a space; nobody may write into them."""
+    grid = np.indices(space, dtype=np.int64, sparse=True) if space else ()
+    for indices in grid:
+        indices.flags.writeable = False
+    return tuple(grid)
 
 
 def _spread(value: Any, space: Shape, expr: Expr) -> np.ndarray:

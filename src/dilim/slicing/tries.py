@@ -1,0 +1,65 @@
+"""What slicing has shown, so that the next time for such values does not find it out again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from dilim.slicing.program import Function
+from dilim.tensors.tensor import Tensor
+
+MOST_REFUSALS: Final = 2
+"""How often slicing may fail for values of the same kinds, with nothing new known."""
+
+
+@dataclass(slots=True)
+class Tried:
+    """What is known of one function, or loop, for values of some kinds.
+
+    Attributes:
+        profile: the types of values of the host that were known.
+        decisions: what slicing has learned; see `Region`.
+        refusals: how often it has failed.
+    """
+
+    profile: dict[Any, Any]
+    decisions: set[Any] = field(default_factory=set)
+    refusals: int = 0
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether it would only fail again."""
+        return self.refusals >= MOST_REFUSALS
+
+
+class Tries:
+    """All that was tried for one function of the user."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Tried] = {}
+
+    def of(self, code: Function, frame: Mapping[str, Any], profile: dict[Any, Any]) -> Tried:
+        """What is known for such values; nothing where more types are known than then.
+
+        Args:
+            code: of the function, or of a loop.
+            frame: the values of its names.
+            profile: the types of values of the host that are known.
+        """
+        key = code, *((name, _kind(value)) for name, value in frame.items())
+        known = self._known.get(key)
+        if known is None or known.profile != profile:
+            known = self._known[key] = Tried(dict(profile))
+        return known
+
+
+def _kind(value: Any) -> Any:
+    """What is alike for values for which slicing takes the same course, as far as one can see."""
+    if isinstance(value, Tensor):
+        return type(value), value.dtype, value.shape, value.requires_grad
+    if value is None or isinstance(value, bool | str):
+        return type(value), value
+    if isinstance(value, list | tuple | dict):
+        return type(value), len(value)
+    return type(value)
