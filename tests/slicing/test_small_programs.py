@@ -25,6 +25,7 @@ from slicing import (
     small_outside,
     small_positions,
     small_programs,
+    small_properties,
     small_real,
     small_training,
     small_values,
@@ -59,6 +60,7 @@ ALL = {
     **small_iterations.PROGRAMS,
     **small_names.PROGRAMS,
     **small_positions.PROGRAMS,
+    **small_properties.PROPERTIES,
 }
 
 

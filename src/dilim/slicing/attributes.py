@@ -62,6 +62,21 @@ def read(slicer: Slicer, node: ast.Attribute) -> Callable[[], Any]:
     return of_instance(slicer, owner, name)
 
 
+def getter(slicer: Slicer, node: ast.Attribute) -> types.MethodType | None:
+    """The user's function that gives an attribute, if the class has a plain property for it."""
+    owner = slicer.atom(node.value)
+    kind = type(owner)
+    if kind in (Host, Number) or isinstance(owner, Tensor | type) or is_dilims(kind):
+        return None
+    found = in_classes(kind, node.attr)
+    if type(found) is not property or not isinstance(found.fget, types.FunctionType):
+        return None
+    if not _is_default(kind, "__getattribute__") or in_classes(kind, "__getattr__") is not UNBOUND:
+        return None
+    slicer.rely_on_names(kind, "__getattribute__", "__getattr__", node.attr)
+    return types.MethodType(found.fget, owner)
+
+
 def is_dilims(kind: type) -> bool:
     """Whether a class is part of dilim."""
     return _is_dilims_module(kind.__module__)

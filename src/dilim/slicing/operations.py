@@ -27,6 +27,7 @@ from dilim.slicing import (
     splits,
 )
 from dilim.slicing.errors import OnHost, attempted
+from dilim.slicing.inlining import inline
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import PLAIN, applied, check_depth, is_constant
 from dilim.slicing.values import Choice, Host, Kinds, View, holds_host, is_received
@@ -133,6 +134,9 @@ def _expression(slicer: Slicer, step: program.Step, node: Any) -> Callable[[], A
         case ast.Call():
             return calls.prepare(slicer, step, node)
         case ast.Attribute():
+            getter = attributes.getter(slicer, node)
+            if getter is not None:
+                return lambda: inline(slicer, step, getter, [], {})
             return attributes.read(slicer, node)
         case ast.Subscript():
             return items.read(slicer, step, node)
