@@ -58,7 +58,7 @@ class Joint(ABC):
             before: per edge the gradient that it has already, or None.
 
         Returns:
-            Per edge the gradient with this record's share added.
+            Per edge the gradient with this record's share added; None where there is none.
         """
 
 
@@ -158,7 +158,9 @@ def _pull_joint(
     ]
     after = record.op.pull(gradient, before)
     for key, is_first, part in zip(keys, first, after, strict=True):
-        gradients[key] = part if is_first else builder.add(gradients[key], part)
+        if part is not None:
+            known = None if is_first else gradients.get(key)
+            gradients[key] = part if known is None else builder.add(known, part)
 
 
 def fit(builder: Any, gradient: Any, value: Any) -> Any:

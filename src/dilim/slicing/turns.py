@@ -140,6 +140,7 @@ class Turns(Carried):
                 flat,
                 lambda index, *args: self._body(start, places, shapes, index, args, after),
                 self._condition(places, shapes),
+                least=1,
             )
         finally:
             trace.turns.pop()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from dilim.ir.graph import Value
@@ -52,7 +52,7 @@ class Branch(Region):
         found = list(self.build(trace, condition, *(branch(record) for record in self.records)))
         if reached[0] != reached[-1]:
             trace.gradient_on_one_path()
-        return found
+        return [x if k in reached[0] | reached[-1] else None for k, x in enumerate(found)]
 
     def again(self, trace: Trace, inputs: list[Tensor], values: Values) -> list[Tensor]:
         """See `Region.again`."""
@@ -68,6 +68,12 @@ class Branch(Region):
         """See `Region.replay`."""
         record = self.records[0 if arrays[self.condition] else 1]
         return record.replay(stage, dict(arrays), dict(zip(self.captured, inputs, strict=True)))
+
+    def leads_to(self, results: Iterable[int], surely: bool) -> set[int]:
+        """See `Region.leads_to`."""
+        a, b = (record.leads_to(results, surely) for record in self.records)
+        found = a & b if surely else a | b
+        return {position for position, key in enumerate(self.captured) if key in found}
 
     def flags(self, inputs: list[bool]) -> list[bool]:
         """See `Region.flags`."""

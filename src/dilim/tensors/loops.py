@@ -1,30 +1,21 @@
-"""Loops as nodes of a graph, and their derivative.
-
-The derivative of a loop is a loop that runs backwards. What each turn began with is kept in memory
-whose size is known when the graph is built; the turn itself is computed again from it.
-"""
+"""Loops as nodes of a graph; for their derivative, see `loop_tape`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-import numpy as np
-
 from dilim import dtypes
 from dilim.errors import DtypeError, GradientError, GraphError
-from dilim.ir.graph import Graph, Value
+from dilim.ir.graph import Value
 from dilim.ir.structure import LOOP
-from dilim.ir.structure import captured as captured_by
 from dilim.ir.types import Type, type_of
-from dilim.ops.table import OPERATIONS
 from dilim.tensors.cells import Frame
 from dilim.tensors.creation import asarray
-from dilim.tensors.dispatch import apply
-from dilim.tensors.region_tape import Record, Region, Values, collect, pulled_through, put_on_tape
-from dilim.tensors.regions import Built, add_region_node, cloned, inside, zeros_of
-from dilim.tensors.replays import Arrays, Stage
+from dilim.tensors.loop_tape import Turns
+from dilim.tensors.region_tape import Record, collect, put_on_tape
+from dilim.tensors.regions import Built, add_region_node, inside, zeros_of
 from dilim.tensors.tape import mode, no_grad, now
 from dilim.tensors.tensor import Tensor
 from dilim.tensors.tracer import Trace
@@ -62,8 +53,18 @@ def add_loop(
     start: list[Tensor],
     body: Body,
     condition: Callable[..., Any] | None,
+    least: int = 0,
 ) -> list[Tensor]:
-    """A loop as a node of a graph; see `dilim.loop`."""
+    """A loop as a node of a graph; see `dilim.loop`.
+
+    Args:
+        trace: the graph.
+        limit: how often at most.
+        start: what changes from turn to turn.
+        body: a turn.
+        condition: whether there is another.
+        least: how often it runs at least, as the caller knows.
+    """
     with_gradient = [mode.recording and x.requires_grad for x in start]
     while True:
         draft = _draft(trace, start, with_gradient, body, condition)
@@ -86,7 +87,7 @@ def add_loop(
             "known how often the loop runs at most; use condition= to end it earlier"
         )
     most_turns = max(int(limit), 0)
-    return _add_with_gradient(trace, most_turns, start, with_gradient, draft, inputs)
+    return _add_with_gradient(trace, most_turns, start, with_gradient, draft, inputs, least)
 
 
 def _draft(
@@ -134,6 +135,7 @@ def _add_with_gradient(
     with_gradient: list[bool],
     draft: _Draft,
     inputs: list[Value],
+    least: int,
 ) -> list[Tensor]:
     """A loop that keeps what each turn began with, on the tape."""
     record: Any = draft.record
@@ -157,6 +159,7 @@ def _add_with_gradient(
     turns = Turns(
         trace,
         limit,
+        least,
         built.results[-1] if has_condition else None,
         built.regions[0] if has_condition else None,
         record,
@@ -168,6 +171,7 @@ def _add_with_gradient(
         inputs[0],
         with_gradient,
         captured,
+        add_loop,
     )
     first = [x for x in turns.starts() if x.requires_grad]
     versions = [x._storage.version for x in first] + [record.versions[key] for key in captured]
@@ -202,182 +206,3 @@ def _check_size(limit: int, kept: Sequence[Value]) -> None:
             f"loop: its derivative needs what each of {limit} turns began with, {size:,} bytes, "
             f"more than the {KEPT_LIMIT:,} that are allowed; make fewer turns, or use detach()"
         )
-
-
-@dataclass(slots=True, eq=False)
-class Turns(Region):
-    """`loop` on the tape.
-
-    Attributes:
-        trace: the graph.
-        limit: most turns.
-        count: how many there were, if there is a condition.
-        condition: the region of the condition, if there is one.
-        record: what the body records.
-        index: the index, as the body takes it.
-        kept: values of the body, and for each the memory of what it was in every turn.
-        arguments: carried tensors as the body takes them.
-        start: as the loop takes them.
-        start_values: their values.
-        most: the value of the limit.
-        with_gradient: which of them have a gradient.
-        captured: id of an edge -> the tensor there.
-    """
-
-    trace: Trace
-    limit: int
-    count: Value | None
-    condition: Graph | None
-    record: Record
-    index: Value
-    kept: list[tuple[Value, Value]]
-    arguments: list[Tensor]
-    start: list[Tensor]
-    start_values: list[Value]
-    most: Value
-    with_gradient: list[bool]
-    captured: dict[int, Tensor]
-    name = "loop"
-
-    def starts(self) -> list[Tensor]:
-        """The carried tensors with gradient, as the loop takes them."""
-        return [x for x, g in zip(self.start, self.with_gradient, strict=True) if g]
-
-    def pull(self, gradients: dict[int, Any], before: list[Any]) -> list[Any]:
-        """See `Joint.pull`.
-
-        Raises:
-            GradientError: a derivative of higher order was asked for.
-        """
-        if mode.recording:
-            raise GradientError(
-                "backward: derivatives of higher order through a loop are not there; write the "
-                "loop in Python, which lays the turns out one after the other"
-            )
-        trace = self.trace
-        marked = [k for k, g in enumerate(self.with_gradient) if g]
-        own = [
-            gradients[k] if k in gradients else self._full(type_of(self.start[k]), 0.0)
-            for k in marked
-        ]
-        shared = before[len(before) - len(self.captured) :]
-        totals = [
-            self._full(type_of(x), -0.0) if known is None else known
-            for x, known in zip(self.captured.values(), shared, strict=True)
-        ]
-        last = None if self.count is None else trace.symbol(self.count)
-        results = add_loop(
-            trace,
-            self.limit,
-            own + totals,
-            lambda turn, *state: self._turn_back(turn, last, marked, list(state)),
-            None if last is None else lambda turn, *state: turn < last,
-        )
-        found = iter(results[: len(marked)])
-        first = [g for x, g in zip(self.starts(), found, strict=True) if x.requires_grad]
-        sums = [
-            g if known is None else apply(OPERATIONS["add"], known, g)
-            for g, known in zip(first, before, strict=False)
-        ]
-        return [*sums, *results[len(marked) :]]
-
-    def _full(self, kind: Type, value: float) -> Tensor:
-        return self.trace.full(shape=kind.shape, value=value, dtype=kind.dtype)
-
-    def _turn_back(
-        self, turn: Tensor, count: Tensor | None, marked: list[int], state: list[Tensor]
-    ) -> list[Tensor]:
-        """One turn of the loop that runs backwards."""
-        trace = self.trace
-        index = (self.limit - 1 if count is None else count - 1) - turn
-        place = trace.value(index._data)
-        given = {self.index: place}
-        for value, memory in self.kept:
-            given[value] = trace.emit("take", [memory, place], {"axis": 0})
-        inputs = {
-            id(self.arguments[k]): trace.symbol(given[self.kept[k][0]]) for k in marked
-        } | self.captured
-        seeds: list[Tensor | None] = [None] * len(self.start)
-        for k, gradient in zip(marked, state, strict=False):
-            seeds[k] = gradient
-        before = [None] * len(marked) + state[len(marked) :]
-        return pulled_through(trace, self.record, given, inputs, seeds, before)
-
-    def again(self, trace: Trace, inputs: list[Tensor], values: Values) -> list[Tensor]:
-        """See `Region.again`."""
-        given = iter(inputs)
-        start = [
-            next(given) if g and x.requires_grad else trace.symbol(values.get(value, value))
-            for x, value, g in zip(self.start, self.start_values, self.with_gradient, strict=True)
-        ]
-        captured = dict(zip(self.captured, given, strict=True))
-
-        def names(index: Tensor, carried: Sequence[Tensor]) -> dict[Value, Value]:
-            found = dict(values)
-            found[self.index] = trace.value(index._data)
-            for x, (value, _) in zip(carried, self.kept, strict=False):
-                found[value] = trace.value(trace.handle(x))
-            return found
-
-        def body(index: Tensor, *carried: Tensor) -> list[Tensor]:
-            leaves = {id(x): y for x, y in zip(self.arguments, carried, strict=True)}
-            return self.record.again(trace, names(index, carried), captured | leaves)
-
-        def condition(index: Tensor, *carried: Tensor) -> Tensor:
-            region: Any = self.condition
-            given = names(index, carried)
-            numbered = zip(region.inputs, (index, *carried), strict=False)
-            given |= {value: trace.value(trace.handle(x)) for value, x in numbered}
-            made = cloned(trace, region, given)
-            return trace.symbol(made.get(region.outputs[0], region.outputs[0]))
-
-        return add_loop(
-            trace, self.limit, start, body, None if self.condition is None else condition
-        )
-
-    def replay(self, stage: Stage, inputs: list[Tensor], arrays: Arrays) -> list[Tensor]:
-        """See `Region.replay`."""
-        given = iter(inputs)
-        carried = [
-            next(given) if g and x.requires_grad else Tensor._from_array(np.array(arrays[value]))
-            for x, value, g in zip(self.start, self.start_values, self.with_gradient, strict=True)
-        ]
-        captured = dict(zip(self.captured, given, strict=True))
-        for index in range(int(arrays[self.most])):
-            numbers = [np.asarray(index, np.int64), *(x._data for x in carried)]
-            inner = arrays | dict(zip(self.record.graph.inputs, numbers, strict=False))
-            if self.condition is not None:
-                known = inner | dict(zip(self.condition.inputs, numbers, strict=False))
-                stage.compute(self.condition, known)
-                if not known[self.condition.outputs[0]]:
-                    break
-            leaves = {id(x): y for x, y in zip(self.arguments, carried, strict=True)}
-            carried = self.record.replay(stage, inner, captured | leaves)
-        return carried
-
-    def flags(self, inputs: list[bool]) -> list[bool]:
-        """See `Region.flags`."""
-        given = iter(inputs)
-        carried = [
-            g and x.requires_grad and next(given)
-            for x, g in zip(self.start, self.with_gradient, strict=True)
-        ]
-        captured = dict(zip(self.captured, given, strict=True))
-        always, seen = [True] * len(carried), []
-        while carried not in seen:
-            seen.append(carried)
-            leaves = {id(x): y for x, y in zip(self.arguments, carried, strict=True)}
-            carried = self.record.flags(captured | leaves)
-            always = [a and b for a, b in zip(always, carried, strict=True)]
-        return always
-
-    def inner(self) -> Sequence[Record]:
-        """See `Region.inner`."""
-        return [self.record]
-
-    def uses(self) -> Iterator[Value]:
-        """See `Region.uses`."""
-        yield from (self.most, *self.start_values)
-        if self.condition is not None:
-            yield from captured_by(self.condition)
-        yield from Region.uses(self)

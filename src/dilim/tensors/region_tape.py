@@ -7,13 +7,13 @@ the region are computed again, what was recorded is applied to them again, and p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from dilim.autodiff.walk import Joint, Part, reachable
+from dilim.autodiff.walk import Joint, Part, reachable, rule_of
 from dilim.ir.graph import Graph, Value
 from dilim.ir.structure import READ, RECEIVE, walk
 from dilim.ir.structure import captured as captured_by
@@ -118,6 +118,29 @@ class Record:
             made[id(edge)] if edge is not None else Tensor._from_array(np.array(arrays[value]))
             for edge, value in zip(self.outputs, self.results, strict=True)
         ]
+
+    def leads_to(self, results: Iterable[int], surely: bool) -> set[int]:
+        """Ids of the edges out of the region to which gradients of some results go.
+
+        Args:
+            results: their numbers.
+            surely: whether on every path through the region; else on any.
+        """
+        edges = [self.outputs[number] for number in results]
+        met: dict[int, set[int]] = {id(edge): set() for edge in edges if edge is not None}
+        for node in reversed(self.nodes):
+            if id(node) not in met:
+                continue
+            if isinstance(node.op, Part):
+                met.setdefault(id(node.edges[0]), set()).add(node.op.number)
+            elif isinstance(node.op, Region):
+                for position in node.op.leads_to(met[id(node)], surely):
+                    met.setdefault(id(node.edges[position]), set())
+            else:
+                for position, edge in enumerate(node.edges):
+                    if edge is not None and rule_of(node.op, position) is not None:
+                        met.setdefault(id(edge), set())
+        return met.keys() & self.captured.keys()
 
     def flags(self, captured: Mapping[int, bool]) -> list[bool]:
         """Which results have a gradient for certain, by what is certain of the edges outside."""
@@ -225,6 +248,15 @@ class Region(Joint):
             stage: records.
             inputs: what stands for the tensors at the edges.
             arrays: the numbers of the values that the region uses.
+        """
+        raise NotImplementedError
+
+    def leads_to(self, results: Iterable[int], surely: bool) -> set[int]:
+        """Positions of the edges to which gradients of some results go.
+
+        Args:
+            results: their numbers.
+            surely: whether on every path; else on any.
         """
         raise NotImplementedError
 
