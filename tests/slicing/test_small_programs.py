@@ -27,6 +27,7 @@ from slicing import (
     small_training,
     small_values,
     small_views,
+    small_worlds,
 )
 from slicing.comparing import Call, check
 
@@ -55,6 +56,7 @@ ALL = {
     **small_identity.PROGRAMS,
     **small_iterations.PROGRAMS,
     **small_names.PROGRAMS,
+    **small_worlds.PROGRAMS,
 }
 
 
