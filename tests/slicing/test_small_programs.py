@@ -31,6 +31,7 @@ from slicing import (
     small_training,
     small_values,
     small_views,
+    small_worlds,
 )
 from slicing.comparing import Call, check
 
@@ -63,6 +64,7 @@ ALL = {
     **small_names.PROGRAMS,
     **small_positions.PROGRAMS,
     **small_properties.PROPERTIES,
+    **small_worlds.PROGRAMS,
 }
 
 

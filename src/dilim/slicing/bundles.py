@@ -153,6 +153,11 @@ def is_absent(value: Any) -> bool:
     return value is None or value is UNBOUND or value.__class__ is AtEntry
 
 
+def may_be_none(value: Any) -> bool:
+    """Whether a value is None, or one that a loop can carry beside it."""
+    return value is None or (is_optional(value) and value.no is None)
+
+
 def may_be(value: Any, absent: Any = None) -> bool:
     """Whether a loop can carry a value beside one that stands for nothing."""
     return value is absent or is_carriable(value) or (is_optional(value) and value.no is absent)

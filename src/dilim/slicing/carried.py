@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from dilim.slicing import bundles, grads, heap, numbers, program
+from dilim.slicing import bundles, grads, heap, numbers, program, shown
+from dilim.slicing.actions import CHECK
 from dilim.slicing.carried_objects import CarriedObjects, tensors_of
 from dilim.slicing.errors import Again, Before, Peel, Restart, Unsliceable, bound_in_loop
 from dilim.slicing.given_containers import KEY
@@ -24,12 +25,10 @@ if TYPE_CHECKING:
 
 GO: Final = "%go"
 """Stands for whether a loop has another turn."""
-STALE: Final = object()
-"""What the host sees of an attribute that a turn writes there."""
 Place = tuple[str, Any]
 """What a loop carries: ("name", (depth, name)), ("heap", key), ("grad", key), ("cell", cell),
-("item", (identity of a list or dict, index or key)), or ("held", key): whether the host has the
-object for some memory."""
+("item", (identity of a list or dict, index or key)), ("held", key): whether the host has the
+object for some memory, or ("shown", group): whether it sees what is there; see `shown`."""
 
 
 def tensor_in(value: Any) -> Any:
@@ -51,6 +50,7 @@ class Carried:
         starts: for what is None or unbound before the loop, and may be again: likewise, and which.
         hosted: names whose values only the host has -> their type.
         entered: whether there is a turn, if that is known.
+        can_peel: whether the first turn may be taken out of the loop.
         used_up: tensors whose tape is used up after a turn, by place and number -> what made them.
         shown: attributes whose value on the host is not that of the graph at a turn's beginning.
         objects: which objects the tensors are.
@@ -59,6 +59,8 @@ class Carried:
             object there, None where that depends on the path.
         moved: those of them whose object is given again in the next turn.
         views: places whose tensor is a view of memory from outside of the turn.
+        truths: whether the host sees what is at the places of a group, at this point.
+        lost: places that hold something before the loop, and after a turn may hold None.
     """
 
     slicer: Slicer
@@ -69,6 +71,7 @@ class Carried:
     starts: dict[Place, Any] = field(default_factory=dict)
     hosted: dict[str, Any] = field(default_factory=dict)
     entered: Any = None
+    can_peel: bool = True
     used_up: dict[tuple[Place, int], str] = field(default_factory=dict)
     shown: set[Any] = field(default_factory=set)
     objects: CarriedObjects = field(init=False)
@@ -76,6 +79,8 @@ class Carried:
     given: dict[Place, int | None] = field(default_factory=dict)
     moved: set[Place] = field(default_factory=set)
     views: set[Place] = field(default_factory=set)
+    lost: set[Place] = field(default_factory=set)
+    truths: dict[Any, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.objects = CarriedObjects(self.slicer)
@@ -87,7 +92,10 @@ class Carried:
         if place in self.starts:
             is_there = numbers.symbolic(self.slicer.trace, False)
             return Choice(is_there, *self.starts[place])
-        return self.now(place)
+        value = self.now(place)
+        if place in self.lost and bundles.is_carriable(value):
+            return Choice(numbers.symbolic(self.slicer.trace, True), value, None)
+        return value
 
     def put(
         self, place: Place, value: Any, *, after: bool = False, sure: bool = True, limit: Any = None
@@ -105,6 +113,8 @@ class Carried:
             slicer.leaves[key].grad = value
         elif kind == "item":
             slicer.fresh[key[0]][key[1]] = value
+        elif kind == "shown":
+            self.truths[key] = value
         elif kind == "held":
             is_old = key.__class__ is tuple or ("cell", key) in self.places
             seen = None if is_old else slicer.trace.contents(key)
@@ -129,6 +139,8 @@ class Carried:
             return known is not None and known.flag
         if kind == "item":
             return slicer.fresh[key[0]][key[1]]
+        if kind == "shown":
+            return shown.are_seen(slicer, (x for x in self.shown if shown.group(x) == key))
         return slicer.trace.symbol(slicer.trace.contents(key))
 
     def old_places(self) -> set[Any]:
@@ -155,6 +167,7 @@ class Carried:
         """Append the tensors that carry what a place holds.
 
         Raises:
+            Again: it may be None now.
             Peel: it is of another type than before the turn.
         """
         value = self.now(place)
@@ -169,6 +182,10 @@ class Carried:
             bundles.collect(self.slicer.trace, shape, value, out)
         except bundles.ChangesType:
             is_second = self.slicer.peeled.get(self.statement)
+            may_hold = place not in self.lost and bundles.may_be_none(value)
+            if may_hold and (is_second or not self.can_peel):
+                self.lost.add(place)
+                raise Again from None
             if place[0] == "item" and is_second:
                 raise Restart(("host", self.slicer.made_by[place[1][0]])) from None
             if place[0] == "heap" and is_second:
@@ -194,12 +211,15 @@ class Carried:
             *self._changed_items(head, known),
             *self._changed_memory(head, known),
         ]
-        shown = {key for key, x in slicer.seen.items() if head.seen.get(key, UNBOUND) is not x}
+        now = {key for key, x in slicer.seen.items() if head.seen.get(key, UNBOUND) is not x}
+        now |= {key for key, x in slicer.shown.items() if head.shown.get(key) is not x}
+        if now and any(action.channel[0] == CHECK for action in slicer.actions):
+            more += [x for x in (("shown", shown.group(k)) for k in now) if x not in known]
         uncounted = slicer.trace.uncounted - head.uncounted
         ends = {place: self.now(place) for place in places if place[0] != "cell"}
         is_known = self.objects.look(ends)
-        if more or not shown <= self.shown or uncounted - self.uncounted or not is_known:
-            self.shown |= shown
+        if more or not now <= self.shown or uncounted - self.uncounted or not is_known:
+            self.shown |= now
             self.uncounted |= uncounted
             self.places.update(dict.fromkeys(more))
             raise Again
@@ -371,18 +391,3 @@ class Carried:
             return
         if before is not UNBOUND and not isinstance(before, Host | Conflict):
             raise Before(name)
-
-    def after_loop(self, after: dict[Place, Any], places: list[Place]) -> None:
-        """Names that are bound in the loop, but are not carried."""
-        env = self.slicer.env
-        known = {key for kind, key in places if kind == "name"}
-        for place, value in after.items():
-            name = place[1][1]
-            before = env.get(name, UNBOUND)
-            if place[1] in known or name in self.hosted or name not in self.names:
-                continue
-            if before is value or (before is not UNBOUND and is_same(before, value)):
-                continue
-            is_hosts = value.__class__ is Host
-            kind = value.kind if is_hosts and before is UNBOUND else None
-            env[name] = Host(kind) if is_hosts else Conflict(bound_in_loop(name))

@@ -123,6 +123,15 @@ class CarriedObjects:
     def _int(self, x: int | Tensor) -> Tensor:
         return x if isinstance(x, Tensor) else numbers.symbolic(self.slicer.trace, x).tensor
 
+    def forget(self, place: Any) -> None:
+        """Carry nothing for a place any more."""
+        self.candidates = {
+            slot: [x for x in known if not (x.__class__ is tuple and x[0] == place)]
+            for slot, known in self.candidates.items()
+            if slot[0] != place
+        }
+        self.same = {slot: x for slot, x in self.same.items() if place not in (slot[0], x[0])}
+
     # --- at the end of a turn -------------------------------------------------------------
 
     def look(self, values: Mapping[Any, Any]) -> bool:

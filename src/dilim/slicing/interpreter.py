@@ -84,6 +84,7 @@ class State:
     contents: dict[int, Any]
     held: dict[Any, Any]
     seen: dict[tuple[int, Any], Any]
+    shown: dict[tuple[int, Any], tuple[Any, Any]]
     handed: dict[tuple[int, str], Number]
     received: dict[tuple[int, str], Any]
     cleared: frozenset[int]
@@ -107,6 +108,8 @@ class Interpreter:
 
     Attributes:
         heap: places, as (identity of an object, key) -> the value that the region gave it.
+        seen: places of the heap, and gradients -> the object that the host sees there.
+        shown: likewise -> a value, and whether the host sees it there; see `shown`.
         handed: (number of a frame on the host, name) -> the number that it has there.
         received: likewise -> what the graph was given for it.
         fresh: lists and dicts that the region made, by identity.
@@ -135,6 +138,7 @@ class Interpreter:
         self.scopes: list[Scope] = []
         self.heap: dict[tuple[int, Any], Any] = {}
         self.seen: dict[tuple[int, Any], Any] = {}
+        self.shown: dict[tuple[int, Any], tuple[Any, Any]] = {}
         self.handed: dict[tuple[int, str], Number] = {}
         self.received: dict[tuple[int, str], Any] = {}
         self.owners: dict[int, Any] = {}
@@ -190,6 +194,7 @@ class Interpreter:
             {key: _copy_of(value) for key, value in self.fresh.items()},
             dict(self.objects.held),
             dict(self.seen),
+            dict(self.shown),
             dict(self.handed),
             dict(self.received),
             frozenset(self.cleared),
@@ -223,7 +228,7 @@ class Interpreter:
         for key, contents in state.contents.items():
             _refill(self.fresh[key], contents)
         self.objects.held = dict(state.held)
-        self.seen = dict(state.seen)
+        self.seen, self.shown = dict(state.seen), dict(state.shown)
         self.handed = dict(state.handed)
         self.received = dict(state.received)
         self.cleared, self.taken = set(state.cleared), set(state.taken)

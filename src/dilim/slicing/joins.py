@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from dilim.slicing import bundles, grads, heap, identities, keeping, numbers
+from dilim.slicing import bundles, grads, heap, identities, keeping, numbers, shown
 from dilim.slicing.errors import OnHost, Restart, Unsliceable, in_words
 from dilim.slicing.numbers import Number
 from dilim.slicing.sides import Made, Side, common, held_after, renewed
@@ -89,6 +89,7 @@ class Join:
             key: held_after(key, self.sides, slicer.objects, self.flag, self.alone)
             for key in {**a.state.held, **b.state.held}
         }
+        truths = shown.joined(self)
         columns = [*map(list, zip(*self.columns, strict=True))] or [[], []]
         results = join(self.trace, test.tensor, [a.frame, b.frame], columns, since)
         for cell, make in cells.items():
@@ -109,12 +110,14 @@ class Join:
         joined.received = common(a.state.received, b.state.received)
         joined.seen = dict.fromkeys({**a.state.seen, **b.state.seen}, _STALE)
         joined.seen |= common(a.state.seen, b.state.seen)
+        joined.shown = {}
         joined.keeping = keeping.joined(*(x.state.keeping for x in self.sides if not x.dead))
         if a.dead != b.dead:
             alive = b.state if a.dead else a.state
             joined.cleared, joined.uncounted = alive.cleared, alive.uncounted
             joined.handed, joined.seen = alive.handed, alive.seen
         slicer.restore(joined)
+        shown.let_see_joined(slicer, truths, results)
         for x, known in self.given:
             slicer.objects.hold(x, known.number, known.flag)
 
@@ -147,7 +150,7 @@ class Join:
         if a is b:
             return lambda _: a
         if what.startswith(("%return", "%break")):  # a side that is left sets these for the rest
-            return self._numbers(a, b, what)
+            return self.number(a, b, what)
         dead_a, dead_b = self.sides[0].dead, self.sides[1].dead
         is_made = what.startswith("%")  # and so never read where it is unbound
         if dead_a or (a is UNBOUND and is_made):
@@ -160,7 +163,7 @@ class Join:
         if isinstance(a, Tensor) and isinstance(b, Tensor) and bundles.go_together(a, b):
             return self._object(a, b)
         if numbers.is_number(a) and numbers.is_number(b):
-            return self._numbers(a, b, what)
+            return self.number(a, b, what)
         if a.__class__ is tuple and b.__class__ is tuple and len(a) == len(b):
             made = [self.value(x, y, what) for x, y in zip(a, b, strict=True)]
             return lambda results: tuple(make(results) for make in made)
@@ -214,7 +217,7 @@ class Join:
         """A bool that is one thing on one path, and another on the other."""
         if (a, b) == (True, False):
             return lambda _: self.test
-        return self._numbers(a, b, "a flag")
+        return self.number(a, b, "a flag")
 
     def alone(self, side: int, value: Any) -> Made:
         """The value of the one side that comes to its end; the other gives numbers of its type."""
@@ -312,7 +315,8 @@ class Join:
         cell = x._data.cell
         return cell.variable is not None or bool(self.trace.is_known(cell))
 
-    def _numbers(self, a: Any, b: Any, what: str) -> Made:
+    def number(self, a: Any, b: Any, what: str) -> Made:
+        """A number that is one on one path, and another on the other."""
         kind = numbers.kind_of(a)
         if kind is not numbers.kind_of(b):
             return self._choice(a, b, what)

@@ -346,7 +346,7 @@ def _hosted(slicer: Slicer, statement: program.For, items: Any) -> None:
 
     test()
     runner = Turns(slicer, statement, [*written(statement.body), GO], begin=begin, test=test)
-    runner.entered = slicer.env[GO]
+    runner.entered, runner.can_peel = slicer.env[GO], False
     try:
         runner.run(_ENDLESS, sure=False)
     except Peel as peel:

@@ -11,12 +11,12 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from dilim.slicing import heap, surprises
+from dilim.slicing import heap, shown, surprises
 from dilim.slicing.actions import TRIED, WRITE, Action
 from dilim.slicing.errors import OnHost
 from dilim.slicing.interpreter import Interpreter
 from dilim.slicing.numbers import Number
-from dilim.slicing.values import UNBOUND, Host
+from dilim.slicing.shown import GRAD
 from dilim.tensors import control
 from dilim.tensors.tensor import Tensor
 
@@ -40,21 +40,53 @@ class Showing(Interpreter):
             for scope in self.scopes[:-1]
         )
 
-    def write_back(self, action: Action) -> list[str]:
-        """Code that brings attributes, gradients and tensors of the host up to date."""
+    def write_back(self, action: Action, *, now: bool = False) -> list[str]:
+        """Code that brings attributes, gradients and tensors of the host up to date.
+
+        Args:
+            action: what it is for.
+            now: whether it is only for this action; else what the host may see already is written
+                before it, where the host does not.
+        """
         lines: list[str] = []
-        for key in self._new_attributes():
-            value = self.seen[key] = self.heap[key]
-            shown = self.objects.expression(value, action)
-            lines.append(heap.written(self, self.owners[key[0]], key[1], shown))
-        for number in self._new_grads():
-            leaf = self.leaves[number]
-            place = self.objects.expression(leaf, action)
-            with self.objects.kept(asks_gradient(action)):
-                shown = self.objects.expression(leaf.grad, action)
-            lines.append(f"R.set({place}, 'grad', {shown})")
-            self.seen[number, "grad"] = leaf.grad
+        asks = asks_gradient(action)
+        unsure: dict[int, tuple[Number, list[shown.Key]]] = {}
+        for key, value in list(shown.values(self)):
+            tells_apart = asks and key[1] == GRAD
+            truth = shown.is_seen(self, key, value, is_same=tells_apart)
+            if truth is True:
+                continue
+            if truth.__class__ is Number and not now:
+                unsure.setdefault(id(truth), (truth, []))[1].append(key)
+            else:
+                lines.append(self._written(key, value, action, asks))
+                self.seen[key] = value
+        for truth, keys in unsure.values():
+            self._write_where_unseen(truth, keys)
         return self.count_writes() + self.objects.refresh(action) + lines + self.tapes.releases()
+
+    def _written(self, key: shown.Key, value: Any, action: Action, asks: bool) -> str:
+        """Code that puts a value at its place."""
+        if key in self.heap:
+            text = self.objects.expression(value, action)
+            return heap.written(self, self.owners[key[0]], key[1], text)
+        place = self.objects.expression(self.leaves[key[0]], action)
+        with self.objects.kept(asks):
+            text = self.objects.expression(value, action)
+        return f"R.set({place}, 'grad', {text})"
+
+    def _write_where_unseen(self, truth: Number, keys: list[shown.Key]) -> None:
+        """Bring places up to date where the host does not see them as they are."""
+
+        def write() -> None:
+            action = self.action(WRITE)
+            found = dict(shown.values(self))
+            action.lines += [self._written(key, found[key], action, False) for key in keys]
+            self._send(action)
+
+        self.unless(truth, write)
+        found = dict(shown.values(self))
+        self.shown |= {key: (found[key], True) for key in keys}
 
     def show(self) -> None:
         """Let the host see all as it is now: code of its objects may look."""
@@ -80,7 +112,7 @@ class Showing(Interpreter):
             raise OnHost("it may fail in a context that may swallow errors")
         go_back = self._shown()
         action = Action(f"{WRITE}{len(self.actions)}", self.callers())
-        action.lines += self.write_back(action)
+        action.lines += self.write_back(action, now=True)
         if not action.lines:
             return
         self.actions.append(action)
@@ -104,42 +136,24 @@ class Showing(Interpreter):
 
     def _shown(self) -> Callable[[], None]:
         """What makes the host see again what it sees now."""
-        seen, held = dict(self.seen), dict(self.objects.held)
+        seen, held = (dict(self.seen), dict(self.shown)), dict(self.objects.held)
         uncounted = set(self.trace.uncounted)
 
         def go_back() -> None:
-            self.seen, self.objects.held, self.trace.uncounted = seen, held, uncounted
+            self.seen, self.shown = seen
+            self.objects.held, self.trace.uncounted = held, uncounted
 
         return go_back
 
     def write_without_sending(self, action: Action) -> list[str] | None:
         """As `write_back`, where that takes no values of the graph; None where it does."""
         go_back, tried = self._shown(), action.copied()
-        lines = self.write_back(tried)
+        lines = self.write_back(tried, now=True)
         if len(tried.sent) > len(action.sent):
             go_back()
             return None
         action.prelude = tried.prelude
         return lines
-
-    def _new_attributes(self) -> list[tuple[int, Any]]:
-        """Places of the heap that the host does not see as they are."""
-        return [
-            key
-            for key, value in self.heap.items()
-            if value.__class__ is not Host and self.seen.get(key, UNBOUND) is not value
-        ]
-
-    def _new_grads(self) -> list[int]:
-        """The leaves whose gradients the host does not see as they are."""
-        found = []
-        for number, leaf in self.leaves.items():
-            # a gradient that is forgotten first may be anything at entry
-            at_entry = UNBOUND if number in self.cleared else self.initial_grads[number][1]
-            is_new = self.seen.get((number, "grad"), at_entry) is not leaf.grad
-            if is_new and not (self.trace.owns(leaf) and not self.objects.has(leaf)):
-                found.append(number)
-        return found
 
     def raise_if_failed(self) -> None:
         """Where host code that sees nothing has failed, bring all up to date before it raises."""

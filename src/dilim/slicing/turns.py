@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dilim.errors import GradientError
 from dilim.ir.types import Type
-from dilim.slicing import bundles, numbers, surprises
-from dilim.slicing.carried import GO, STALE, Carried, Place, tensor_in
+from dilim.slicing import bundles, numbers, shown, surprises
+from dilim.slicing.carried import GO, Carried, Place, tensor_in
 from dilim.slicing.carried_objects import tensors_of
-from dilim.slicing.errors import Before, LoopSignal, Peel, Restart, Unsliceable
+from dilim.slicing.errors import Before, LoopSignal, Peel, Restart, Unsliceable, bound_in_loop
 from dilim.slicing.interpreter import RESULT
 from dilim.slicing.keeping import Held
 from dilim.slicing.loop_bodies import exits, only_changed_in_place
 from dilim.slicing.numbers import Number
 from dilim.slicing.tracing import use_up
-from dilim.slicing.values import UNBOUND, Choice, Host
+from dilim.slicing.values import UNBOUND, Choice, Conflict, Host, is_same
 from dilim.tensors.loops import add_loop
 from dilim.tensors.tape import no_grad, now
 from dilim.tensors.tensor import Tensor
@@ -92,7 +92,9 @@ class Turns(Carried):
         slicer = self.slicer
         slicer.decisions.add(("before", (self.statement, name)))
         slicer.to_host(name)
-        self.places.pop(("name", (len(slicer.scopes) - 1, name)), None)
+        place = "name", (len(slicer.scopes) - 1, name)
+        self.places.pop(place, None)
+        self.objects.forget(place)
         self.hosted[name] = slicer.env[name].kind
 
     def _check_start(self) -> None:
@@ -159,11 +161,12 @@ class Turns(Carried):
                 value.bound = (1 << 63) - 1  # it may have been left before it was looked at
             self._use_up(place, value)
             self.put(place, value, after=True, sure=sure, limit=limit)
+        shown.let_see(slicer, self.shown, self.truths)
         self._let_be(values, given, None if sure else self.turned(limit))
         self.be_blind(values)
         for place, number in self.given.items():
             self._let_be_given(place, values[place], number)
-        self.after_loop(after, places)
+        self._after_loop(after, places)
 
     def _use_up(self, place: Place, value: Any) -> None:
         """Let tensors that a turn uses up be so; what was there before is another object."""
@@ -177,7 +180,6 @@ class Turns(Carried):
         slicer.restore(start)
         slicer.handed.clear()
         slicer.received.clear()
-        slicer.seen.update(dict.fromkeys(self.shown, STALE))
         slicer.trace.uncounted |= self.uncounted
         stale = self.old_places()
         slicer.objects.held = {
@@ -256,6 +258,7 @@ class Turns(Carried):
             heads[place] = bundles.unflatten(shape, given, True)
             self._use_up(place, heads[place])
             self.put(place, heads[place])
+        shown.let_see(slicer, self.shown, self.truths)
         with no_grad():
             later = Number(index > 0, bool)
         self._let_be(heads, given, later)
@@ -308,6 +311,21 @@ class Turns(Carried):
             small = small | leaving.tensor
         if small is not None:
             slicer.end_of_turn(self.statement, small)
+
+    def _after_loop(self, after: dict[Place, Any], places: list[Place]) -> None:
+        """Names that are bound in the loop, but are not carried."""
+        env = self.slicer.env
+        known = {key for kind, key in places if kind == "name"}
+        for place, value in after.items():
+            name = place[1][1]
+            before = env.get(name, UNBOUND)
+            if place[1] in known or name in self.hosted or name not in self.names:
+                continue
+            if before is value or (before is not UNBOUND and is_same(before, value)):
+                continue
+            is_hosts = value.__class__ is Host
+            kind = value.kind if is_hosts and before is UNBOUND else None
+            env[name] = Host(kind) if is_hosts else Conflict(bound_in_loop(name))
 
     def _own_env(self) -> dict[tuple[int, str], Any]:
         depth = len(self.slicer.scopes) - 1
