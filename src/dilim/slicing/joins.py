@@ -17,15 +17,8 @@ from dilim.slicing.numbers import Number
 from dilim.slicing.sides import Made, Side, common, held_after, renewed
 from dilim.slicing.tracing import is_used_up, use_up, without_used_tape
 from dilim.slicing.values import (
-    UNBOUND,
-    Choice,
-    Conflict,
-    Held,
-    Host,
-    holds_hidden,
-    items_of,
-    same_constant,
-)
+    UNBOUND, Choice, Conflict, Held, Host, holds_hidden, items_of, same_constant,
+)  # fmt: skip
 from dilim.tensors.cells import Cell
 from dilim.tensors.control import join
 from dilim.tensors.regions import entered_again
