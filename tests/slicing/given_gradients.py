@@ -196,9 +196,82 @@ def view_from_a_branch(x):
     return y, y * y
 
 
+def from_before_a_loop(x):
+    y = W * x
+    z = y * 2
+    for i in range(40):
+        if x[i % 3] > 0:
+            opaque(z)
+        x = x * 0.9
+    return y, z
+
+
+def on_either_path_then_again(x):
+    y = W * x
+    if x.sum() > 0:
+        opaque(y)
+    opaque(y * 2, y)
+    return y.sum() + (W * 0.3).sum()
+
+
+def out_of_order(x):
+    for i in range(30):
+        y = (W * x * 0.7).sum()
+        z = (W * (0.1 * i)).exp().sum()
+        if x[i % 3] > 0:
+            opaque(z * y)
+            opaque(penalty() * 0.5)
+        if i % 7 < 2:
+            opaque(y)
+    return sum(KEPT) * 0.1
+
+
+def in_loops_of_loops(x):
+    a = (W * 0.3).sum()
+    for i in range(5):
+        b = (W * x * (i + 0.7)).sum() * a
+        for j in range(20):
+            c = (W * (0.1 * j)).sum() * b
+            if j % 4 == i:
+                opaque(c)
+            if j == 17:
+                opaque(b, penalty())
+    return sum(KEPT) * a
+
+
+def used_up_after_a_loop(x):
+    total = (W * W * x).sum()
+    for i in range(30):
+        if i == 11:
+            opaque(total)
+    total.backward()
+    return total.item()
+
+
+def a_branch_in_each_turn(x):
+    for i in range(30):
+        y = W * x
+        if x[i % 3] > 0:
+            y = y * W
+            opaque(penalty())
+            y = y * 0.1 + W
+        opaque(y.sum() * (W * 0.1).sum())
+    return sum(KEPT)
+
+
+def printed_and_left(x):
+    for i in range(12):
+        y = (W * x * i).sum()
+        print(i, repr(y))
+        KEPT.append(y)
+    return len(KEPT)
+
+
 THROUGH_REGIONS = (
     either_side, one_side, one_side_makes_another, nested_sides, several_results, long_loop,
     loop_in_a_loop, branches_in_a_loop, plain_in_the_first_turn, used_before_in_and_after,
     prints_in_a_branch, host_code_in_a_branch, host_number_in_a_branch, random_in_a_branch,
     detached_in_a_loop, given_then_used_up, given_and_kept, view_from_a_branch,
+    from_before_a_loop, on_either_path_then_again, out_of_order, in_loops_of_loops,
+    used_up_after_a_loop, a_branch_in_each_turn, printed_and_left,
 )  # fmt: skip

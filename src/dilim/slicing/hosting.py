@@ -244,8 +244,9 @@ class Hosting(Showing):
         follows = bool(exits(pending.statements))
         if follows:
             ran = f"R.follow({frame}, {ran})"
-        begun = [self.tapes.moment()] if pending.opaque and surprises.has_tape(self) else []
-        pending.action.lines += [*begun, *pending.loads(), *(written or ()), *pending.before, ran]
+        if pending.opaque and surprises.has_tape(self):
+            pending.action.lines.append(self.tapes.moment(pending.action))
+        pending.action.lines += [*pending.loads(), *(written or ()), *pending.before, ran]
         pending.action.lines += [*pending.after, *learn]
         if not mode.recording:
             pending.action.lines = [

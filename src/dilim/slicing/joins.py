@@ -11,23 +11,30 @@ from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from dilim.ir.types import type_of
 from dilim.slicing import bundles, grads, heap, identities, keeping, numbers, shown
 from dilim.slicing.errors import OnHost, Restart, Unsliceable, in_words
 from dilim.slicing.numbers import Number
 from dilim.slicing.sides import Made, Side, common, held_after, renewed
 from dilim.slicing.tracing import is_used_up, use_up, without_used_tape
 from dilim.slicing.values import (
-    UNBOUND, Choice, Conflict, Held, Host, holds_hidden, items_of, same_constant,
+    UNBOUND,
+    Choice,
+    Conflict,
+    Held,
+    Host,
+    holds_hidden,
+    items_of,
+    same_constant,
 )  # fmt: skip
 from dilim.tensors.cells import Cell
 from dilim.tensors.control import join
-from dilim.tensors.regions import entered_again
+from dilim.tensors.regions import entered_again, zeros_of
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from dilim.slicing.interpreter import State
     from dilim.slicing.slicer import Slicer
-
 
 _LEAF = "a tensor that requires a gradient is made on one path"
 _STALE = object()  # what the host sees of an attribute after branches that differ
@@ -241,8 +248,7 @@ class Join:
     def beside_zeros(self, side: int, x: Tensor) -> Made:
         """A tensor of one side, and zeros where the other is taken."""
         with self.within(1 - side):
-            zero = False if x.dtype.name == "bool" else 0
-            other = self.trace.full(shape=x.shape, value=zero, dtype=x.dtype)
+            other = self.trace.symbol(zeros_of(self.trace, type_of(x)))
         return self._column(*((x, other) if side == 0 else (other, x)))
 
     def _column(self, a: Tensor, b: Tensor) -> Made:
@@ -381,11 +387,8 @@ class Join:
         )
 
     def _cell(self, cell: Cell) -> Made:
-        pair = []
-        for side in self.sides:
-            value = side.written.get(cell)
-            pair.append(self.trace.symbol(cell.value if value is None else value))
-        return self._column(pair[0], pair[1])
+        values = [side.written.get(cell) or cell.value for side in self.sides]
+        return self._column(*map(self.trace.symbol, values))
 
 
 def _containers(side: Side) -> dict[int, None]:

@@ -22,6 +22,8 @@ from dilim.tensors.replays import Replay
 from dilim.tensors.tape import ROOM, SPACING, now
 from dilim.tensors.tensor import Tensor
 
+Turn: TypeAlias = tuple[int, ...]
+"""At which turn each of some loops is, from the outermost."""
 Leaves: TypeAlias = tuple[tuple[str, int], ...]
 
 
@@ -50,7 +52,8 @@ class Run(Leaving):
         self.objects: dict[int, Tensor] = {}
         self.views: dict[int, Tensor] = {}
         self.nodes: dict[int, Any] = {}
-        self.moments: dict[int, int] = {}
+        self.moments: dict[int, dict[int, tuple[Turn, int]]] = {}
+        self.recorded: dict[int, Turn] = {}
         self.slots: tuple[Any, ...] = ()
         self.made: dict[int, Any] = {}
         self.functions: dict[int, Any] = {}
@@ -73,6 +76,7 @@ class Run(Leaving):
         self.views.clear()
         self.nodes.clear()
         self.moments.clear()
+        self.recorded.clear()
         self.made.clear()
         self.functions.clear()
         self.differing = {}
@@ -271,20 +275,41 @@ class Run(Leaving):
         made = self.views[number] = part_of(base, index)
         return made
 
-    def moment(self, number: int) -> int:
-        """The moment at which this runs; the first of each number is kept."""
+    def moment(self, number: int, turn: Turn) -> int:
+        """The moment at which this runs.
+
+        Of each number the first is kept, in all and in the present turn of each loop around it.
+        """
         made = now()
-        self.moments.setdefault(number, made)
+        known = self.moments.setdefault(number, {})
+        for depth in range(len(turn) + 1):
+            if depth not in known or known[depth][0] != turn[:depth]:
+                known[depth] = turn[:depth], made
         return made
 
-    def place(self, later: Sequence[int], moment: int, rank: int) -> int:
-        """A serial before the first of some moments, and among others by rank."""
-        first = next((self.moments[k] for k in later if k in self.moments), moment)
+    def _first(self, number: int, turn: Turn) -> int | None:
+        """The first moment of a number in a turn."""
+        known = self.moments.get(number, {}).get(len(turn))
+        return known[1] if known is not None and known[0] == turn else None
+
+    def place(self, later: Sequence[int], moment: int, rank: int, turn: Turn) -> int:
+        """A serial before the first of some moments of a turn, and among others by rank."""
+        found = (self._first(number, turn) for number in later)
+        first = next((at for at in found if at is not None), moment)
         return first - SPACING + (1 + rank) * ROOM
+
+    def _is_recorded(self, number: int, turn: Turn, x: Tensor | None = None) -> bool:
+        """Whether an operation was recorded already in the turn that it belongs to."""
+        is_known = self.recorded.get(number) == turn and number in self.nodes
+        self.recorded[number] = turn
+        if is_known and x is not None and x._node is None:  # another object for the same
+            x._node, x._requires_grad = self.nodes[number], True
+        return is_known
 
     def record(
         self,
         number: int,
+        turn: Turn,
         x: Tensor,
         op: OpDef,
         inputs: tuple[Any, ...],
@@ -295,7 +320,8 @@ class Run(Leaving):
 
         There is nothing to record where a branch of the graph gave it no input with a gradient.
         """
-        if not any(y._requires_grad for y in inputs if isinstance(y, Tensor)):
+        has_gradient = any(y._requires_grad for y in inputs if isinstance(y, Tensor))
+        if not has_gradient or self._is_recorded(number, turn, x):
             return
         record(op, inputs, params, x)
         node: Any = x._node
@@ -305,6 +331,7 @@ class Run(Leaving):
     def defer(
         self,
         number: int,
+        turn: Turn,
         region: Any,
         inputs: tuple[Any, ...],
         values: Sequence[Value],
@@ -313,12 +340,19 @@ class Run(Leaving):
         moments: tuple[tuple[int, int], ...],
     ) -> None:
         """Keep what it takes to record what a branch or loop of the graph has computed."""
+        if self._is_recorded(number, turn):
+            return
         known = {value: np.array(array) for value, array in zip(values, arrays, strict=True)}
-        passed = [(at, self.moments[k] - ROOM) for at, k in moments if k in self.moments]
+        firsts = ((at, self._first(k, turn)) for at, k in moments)
+        passed = [(at, first - ROOM) for at, first in firsts if first is not None]
         self.nodes[number] = Replay(region, inputs, known, serial, passed)
 
-    def attach(self, number: int, x: Tensor, whole: int, part: int, is_certain: bool) -> None:
+    def attach(
+        self, number: int, turn: Turn, x: Tensor, whole: int, part: int, is_certain: bool
+    ) -> None:
         """Let a branch or loop be the maker of one of its results, if it has a gradient."""
+        if self._is_recorded(number, turn, x):
+            return
         replay = self.nodes[whole]
         if is_certain and replay.is_certain:
             self.nodes[number] = Deferred(replay, part, x)

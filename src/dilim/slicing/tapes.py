@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from dilim.autodiff.walk import Part, reachable
-from dilim.slicing.actions import END, LEAVE, Action
+from dilim.slicing.actions import Action
 from dilim.slicing.errors import Restart, Unsliceable
 from dilim.slicing.host import Objects
 from dilim.slicing.program import Statement
@@ -60,8 +60,10 @@ class Tapes:
         self._objects = objects
         self._trace = objects.trace
         self._count_writes = count_writes
-        self._moments: list[tuple[int, Any]] = []
+        self._moments: list[int] = []
         self._given: dict[int, Node] = {}
+        self._numbers: dict[int, int] = {}
+        self._from_outside: dict[int, None] = {}
         self._loops: dict[int, tuple[Any, Statement]] = {}
 
     def note_loop(self, results: Sequence[Tensor], statement: Statement) -> None:
@@ -70,10 +72,10 @@ class Tapes:
             for whole in x._node.edges if x._node is not None else ():
                 self._loops[id(whole.op)] = whole.op, statement
 
-    def moment(self) -> str:
+    def moment(self, action: Action) -> str:
         """Code that gives the moment at which it runs."""
-        self._moments.append((now(), self._loop()))
-        return f"R.moment({len(self._moments) - 1})"
+        self._moments.append(now())
+        return f"R.moment({len(self._moments) - 1}, {self._turn(action)})"
 
     def hand_out(self, x: Tensor, action: Action) -> None:
         """Have the host record the operations that lead to a tensor.
@@ -87,50 +89,58 @@ class Tapes:
         missing = []
         for node, result in self._tape(x):
             known = held.get((_NODE, id(node)))
-            if known is None:
-                missing.append((node, result))
-            elif known.number < 0:
-                raise Unsliceable("the host gets a gradient's operations on one path only")
+            if known is None or known.number < 0:
+                missing.append((node, result, self._place(node, action)))
         if not missing:
             return
-        is_last = action.channel[0] in (LEAVE, END)
-        places = [self._place(node, is_last) for node, _ in missing]
         action.prelude += self._count_writes()
-        action.prelude.append(f"m = {self.moment()}")
-        for (node, result), place in zip(missing, places, strict=True):
-            number = len(self._given)
+        action.prelude.append(f"m = {self.moment(action)}")
+        for node, result, place in missing:
+            number = self._numbers.setdefault(id(node), len(self._numbers))
             self._given[number] = node
-            action.prelude.append(self._recording(number, node, result, place, action))
+            depth = self._depth(node)
+            if depth < len(self._trace.turns):
+                self._from_outside[number] = None
+            turn = self._turn(action, depth)
+            recording = self._recording(f"{number}, {turn}", node, result, place, action)
+            action.prelude.append(recording)
             held[_NODE, id(node)] = Held(number)
 
-    def _recording(self, number: int, node: Node, result: Any, place: str, action: Action) -> str:
+    def _recording(self, head: str, node: Node, result: Any, place: str, action: Action) -> str:
         """Code that records an operation, branch or loop, or what one of these has made."""
         entry = self._objects.entry
         if isinstance(node.op, Part):
             (whole,) = node.edges
             made = self._objects.bare(result, action)
-            known = numbers_of(self._objects.held.get((_NODE, id(whole))))
+            known = self._numbers[id(whole)]
             is_certain = whole.op.flags([True] * len(whole.edges))[node.op.number]
-            return f"R.attach({number}, {made}, {known[0]}, {node.op.number}, {is_certain})"
+            return f"R.attach({head}, {made}, {known}, {node.op.number}, {is_certain})"
         inputs = "".join(f"{self._objects.expression(y, action)}, " for y in node.inputs or ())
         if isinstance(node.op, Region):
             values = needed_by(node.op)
             arrays = "".join(f"{action.send(self._trace.symbol(value))}, " for value in values)
             region, given = map(entry.constant, (node.op, values))
             passed = self._passed(node)
-            return (
-                f"R.defer({number}, {region}, ({inputs}), {given}, ({arrays}), {place}, {passed})"
-            )
+            return f"R.defer({head}, {region}, ({inputs}), {given}, ({arrays}), {place}, {passed})"
         made = self._objects.bare(result, action)
         op, params = map(entry.constant, (node.op, node.params))
-        return f"R.record({number}, {made}, {op}, ({inputs}), {params}, {place})"
+        return f"R.record({head}, {made}, {op}, ({inputs}), {params}, {place})"
 
     def _passed(self, whole: Node) -> tuple[tuple[int, int], ...]:
         """The moments of the host inside a branch, and their numbers."""
         inner = whole.op.inner()  # type: ignore[attr-defined]
         since = min(node.serial for record in inner for node in record.nodes)
-        moments = enumerate(serial for serial, _ in self._moments)
+        moments = enumerate(self._moments)
         return tuple((serial, n) for n, serial in moments if since < serial < whole.serial)
+
+    def _depth(self, node: Node) -> int:
+        """In how many of the open loops a node belongs to the present turn."""
+        return sum(began <= node.serial for began in self._trace.turns)
+
+    def _turn(self, action: Action, depth: int | None = None) -> str:
+        """Code for the turns at which the outer so many of the open loops are."""
+        indices = self._trace.indices[:depth]
+        return f"({''.join(f'{action.send(index)}.item(), ' for index in indices)})"
 
     def releases(self) -> list[str]:
         """Code that uses up what the graph program has used up since the host got it."""
@@ -142,14 +152,12 @@ class Tapes:
             numbers = numbers_of(known)
             if self._given[numbers[0]].inputs is not None:
                 continue
-            if known.number < 0 and self._loop() is not None:
+            if known.number < 0 and self._trace.turns:
                 raise Unsliceable("backward() in a loop, of what the host has got on one path")
             lines += [f"R.release({number})" for number in numbers]
             del held[key]
-        return lines
-
-    def _loop(self) -> Any:
-        return next((f for f in reversed(self._trace.frames) if f.is_loop), None)
+        outside = (number for number in self._from_outside if self._given[number].inputs is None)
+        return lines + [f"R.release({number})" for number in outside]
 
     def _tape(self, x: Tensor) -> list[tuple[Node, Tensor | None]]:
         """The operations of the region that lead to a tensor, in order, and their results."""
@@ -174,19 +182,8 @@ class Tapes:
             found.append((node, results.get(id(node))))
         return found[::-1]
 
-    def _place(self, node: Node, is_last: bool) -> str:
+    def _place(self, node: Node, action: Action) -> str:
         """Code for where a recorded operation comes among those that the host records."""
         rank = (node.serial - self._trace.started) // SPACING
-        turns, loop = self._trace.turns, self._loop()
-        if turns and node.serial < turns[-1] and not is_last:
-            raise Unsliceable("a gradient from before a loop is handed out in each turn of it")
-        in_turn = bool(turns) and node.serial >= turns[-1]
-        later = [
-            (number, where)
-            for number, (serial, where) in enumerate(self._moments)
-            if serial > node.serial
-        ]
-        if in_turn and any(where is loop for _, where in later):
-            raise Unsliceable("gradients are handed out out of order, in a loop")
-        numbers = () if in_turn else tuple(number for number, _ in later)
-        return f"R.place({numbers!r}, m, {rank})"
+        later = tuple(n for n, serial in enumerate(self._moments) if serial > node.serial)
+        return f"R.place({later!r}, m, {rank}, {self._turn(action, self._depth(node))})"

@@ -40,6 +40,7 @@ class SlicerTrace(Trace):
         released: recorded operations that were used up, with what they held.
         limits: positions: values that are 0 or more, and less than this.
         turns: when the present turn of each open loop began; see `tape.now`.
+        indices: the numbers of these turns.
     """
 
     goes_on_outside = True
@@ -60,6 +61,7 @@ class SlicerTrace(Trace):
         self.uncounted: set[Cell] = set()
         self.released: list[tuple[Node, Any, Any]] = []
         self.turns: list[int] = []
+        self.indices: list[Tensor] = []
         self.started = now()
         self._heads: dict[int, Tensor] = {}
         self._is_sure = False

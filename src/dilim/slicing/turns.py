@@ -146,6 +146,7 @@ class Turns(Carried):
             )
         finally:
             trace.turns.pop()
+            del trace.indices[len(trace.turns) :]
             before = trace.outer_writes.pop()
             for cell, (value, owner) in before.items():
                 cell.value, cell.frame = value, owner
@@ -252,6 +253,7 @@ class Turns(Carried):
     ) -> list[Tensor]:
         slicer = self.slicer
         self._go_back(start)
+        slicer.trace.indices[len(slicer.trace.turns) - 1 :] = [index]
         given = iter(args)
         heads = {}
         for place, shape in zip(places, shapes, strict=True):
