@@ -72,6 +72,15 @@ def f(x, y, n):
 """,
         numbers=(2, 3, 0, 1),
     ),
+    "a view of what a branch has chosen, handed out": _small(
+        """
+def f(x, y, n):
+    if n > 2:
+        x = y
+    return x.detach(), x[:], x
+""",
+        after="fill(result[0])",
+    ),
     "views after loops in branches": _small(
         """
 def f(x, b, n):
@@ -110,7 +119,6 @@ def f(x, b, n):
             a = x[:, ::-1]
     a[0, 1] = a[1, 1]
 """,
-        fallback="a view that a loop carries is",
     ),
     "reshapes that copy or do not": _small(
         """
@@ -183,4 +191,145 @@ def f(x, y, n):
     ),
 }
 
-PROGRAMS = {**BRANCHES, **SEVERAL_TIMES}
+LOOPS = {
+    "a view of the same tensor in each turn is another object": _small(
+        """
+def f(x, y, n):
+    if n > 2:
+        x = y
+    a = b = x
+    for i in range(n):
+        b = a
+        a = x.detach()
+        print(a is b, a is x, b is x)
+    return a is x, a is b, a, b, x
+""",
+        after="fill(result[2])",
+    ),
+    "views in two names, rebound on different paths": _small(
+        """
+def f(x, y, n):
+    a = b = x
+    for i in range(n * 2):
+        if i % 3 == 1:
+            a = x[::-1]
+        if i % 2 == 1:
+            b = a
+        print(a is b, a is x)
+    b[0] = 5
+    return a is b, a, b
+""",
+        after="fill(result[1])",
+    ),
+    "views that change places, and which they are": _small(
+        """
+def f(x, y, n):
+    a, b = x, y
+    for i in range(n * 2):
+        a, b = b, a[::-1]
+    a[0] = -1
+    return a is x, b is y, a, b
+""",
+        after="fill(result[3])",
+    ),
+    "a view of what the turn has chosen": _small(
+        """
+def f(x, y, n):
+    w = x
+    for i in range(n):
+        if n > 2:
+            z = y
+        else:
+            z = x * 2
+        w = z[::-1]
+    w[0] = 5
+    return w
+""",
+        after="fill(result)",
+    ),
+    "views of what turns have made": _small(
+        """
+def f(x, y, n):
+    z = x
+    for k in range(n):
+        z = x * 2
+        if k:
+            a = z[::-1]
+        else:
+            a = x.T
+    for k in range(n):
+        a += 1
+        a = a.T
+    return z, x if n == 0 else a
+""",
+        after="fill(result[1])",
+        may_leave=True,
+    ),
+    "rows turned around": _small(
+        """
+def f(x, y, n):
+    a = x[0]
+    for k in range(n % 3):
+        a = x[k][::-1]
+    a[:1] = 5
+    return a
+""",
+        after="fill(result)",
+    ),
+    "a row of what the turn has made, and all of it": _small(
+        """
+def f(x, y, n):
+    z = a = x
+    for k in range(n % 3):
+        z = x * 2
+        a = z[k]
+    a[0] = 5
+    return a, z
+""",
+        after="fill(result[0])",
+        fallback="tensors that share memory are carried out of a branch or loop",
+    ),
+    "rows of tensors that change places": _small(
+        """
+def f(x, y, n):
+    a = y[0]
+    for k in range(n % 3):
+        a = x[k]
+        x, y = y, x
+    a[0] = 5
+    return a
+""",
+        after="fill(result)",
+    ),
+    "rows of a tensor that is replaced": _small(
+        """
+def f(x, y, n):
+    a = x[0]
+    for k in range(n % 3):
+        a = x[k]
+        if k > 0:
+            x = x * 2
+    a[0] = 5
+    return a, x
+""",
+        after="fill(result[0])",
+        fallback="tensors that share memory are carried out of a branch or loop",
+    ),
+    "a view that is kept as the turn finds and leaves it": _small(
+        """
+LOG = []
+
+def f(x, y, n):
+    a = x
+    for i in range(n):
+        LOG.append(a)
+        if i % 3 == 1:
+            a = x[::-1]
+        LOG.append(a)
+    return [[x is y for y in LOG] for x in LOG]
+""",
+        after="LOG.clear()",
+    ),
+}
+
+PROGRAMS = {**BRANCHES, **SEVERAL_TIMES, **LOOPS}

@@ -433,7 +433,6 @@ def f(x, n):
     return a
 """,
         *(f"[dilim.arange(1.0, 4.0), {n}]" for n in (3, 2, 1, 4, 0)),
-        fallback="a view that a loop carries is",
     ),
     "views that change places in a loop, then written": _small(
         """
@@ -444,7 +443,6 @@ def f(x, y, n):
     a[0] = -1
 """,
         *(f"[dilim.arange(3.0), dilim.arange(1.0, 4.0), {n}]" for n in (3, 2, 1, 4, 0)),
-        fallback="a view that a loop carries is",
     ),
     "a view that a loop rebinds on one path and writes on the other": _small(
         """

@@ -260,7 +260,7 @@ class Carried:
             slicer.move_object(number, slicer.objects.number_of(own))
 
     def find_views(self, heads: dict[Place, Any]) -> None:
-        """Find places whose tensor is a view of memory that was there before the turn.
+        """Find places whose tensor is a view, with a gradient, of what was there before the turn.
 
         Args:
             heads: what the places held at the beginning of the turn.
@@ -268,35 +268,23 @@ class Carried:
         Raises:
             Again: there are more of them.
         """
-        trace, one_of = self.slicer.trace, self.slicer.one_of
-        tensors, found = [x for x in heads.values() if isinstance(x, Tensor)], set()
-        before = {cell for x in tensors for cell in self._cells_of(x)}
-        objects = {id(each) for x in tensors for each in (x, one_of.own(x))}
+        trace, found = self.slicer.trace, set[Place]()
+        before = {id(x._data.cell) for x in heads.values() if isinstance(x, Tensor)}
         for place in heads:
             value = self.now(place) if place[0] in ("name", "heap") else None
-            if not isinstance(value, Tensor) or not trace.owns(value):
-                continue
-            for _, x in [(True, value), *one_of.alternatives(value)]:
-                if not trace.owns(x):
-                    continue
-                cell, is_view = x._data.cell, x._data.base is not None
-                is_object = not is_view and id(x) in objects
-                if (is_view and trace.is_outer(cell)) or (cell in before and not is_object):
+            if isinstance(value, Tensor) and trace.owns(value) and value._requires_grad:
+                cell, is_view = value._data.cell, value._data.base is not None
+                if is_view and (trace.is_outer(cell) or id(cell) in before):
                     found.add(place)
-            if any(value is heads.get(x) for x in self.views):  # what such a place held
-                found.add(place)
         if not found <= self.views:
             self.views |= found
             raise Again
 
-    def _cells_of(self, x: Tensor) -> tuple[Any, Any]:
-        """The memory of a tensor, and that which the region makes itself where it is one of two."""
-        return x._data.cell, self.slicer.one_of.own(x)._data.cell
-
     def be_blind(self, values: dict[Place, Any]) -> None:
         """Take note that nothing is known of what the views that are carried are views of."""
         for place in self.views:
-            self.slicer.trace.blind.update(self._cells_of(values[place]))
+            x = values[place]
+            self.slicer.trace.blind.update((x._data.cell, self.slicer.one_of.own(x)._data.cell))
 
     def _changed_names(self, head: State, known: set[Place]) -> list[Place]:
         """Names that have another value at the end of a turn, and are not carried."""

@@ -15,9 +15,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dilim import dtypes
-from dilim.slicing import identities, numbers, parts
+from dilim.slicing import numbers, parts
 from dilim.slicing.numbers import Number
 from dilim.slicing.parts import Part
+from dilim.slicing.turn_objects import (
+    Made,
+    Object,
+    View,
+    are_one,
+    memory_of,
+    objects_of,
+    refuse_shared,
+)
 from dilim.slicing.values import Choice
 from dilim.tensors.elementwise import where
 from dilim.tensors.tape import no_grad
@@ -30,16 +39,9 @@ Slot = tuple[Any, int]
 """A place of a loop, and the number of a tensor in what it holds."""
 
 
-class Made:
-    """A tensor that a turn has made: the tensor, or what stands for it among others."""
-
-    def __init__(self, tensor: Tensor) -> None:
-        self.tensor = tensor
-
-
-Object = Tensor | Part | Made
-Candidate = Tensor | Part | Slot
-"""A tensor that was there before the turn, a view at a position of one, or what a slot has."""
+Candidate = Tensor | Part | View | Slot
+"""A tensor that was there before the turn, a view that a turn takes of one, at a position of the
+program or a known one, or what a slot has."""
 
 
 @dataclass(eq=False)
@@ -51,12 +53,15 @@ class CarriedObjects:
         starts: what the places held before the loop, those that held something.
         candidates: per slot that carries which object it has.
         same: slots that have one tensor at the end of a turn: each with the first of them.
+        settled: slots in which there is never what a turn has made, but for views.
     """
 
     slicer: Slicer
     starts: dict[Any, Any] = field(default_factory=dict)
     candidates: dict[Slot, list[Candidate]] = field(default_factory=dict)
     same: dict[Slot, Slot] = field(default_factory=dict)
+    settled: set[Slot] = field(default_factory=set)
+    _unsettled: set[Slot] = field(default_factory=set)
 
     # --- before a turn --------------------------------------------------------------------
 
@@ -78,15 +83,16 @@ class CarriedObjects:
             given: what says which objects there are.
             later: whether there was a turn before; None for certainly.
         """
-        slots = _slots(values)
+        slots = self._heads = _slots(values)
         for slot, x in slots.items():
+            is_one = slot in self.settled
             start, same = self._start(slot), slots.get(self.same.get(slot))  # type: ignore[arg-type]
             if slot in self.candidates:
                 which = next(given)
                 known = self._known(slot, slots, given)
                 with no_grad():
                     flags = [Number(which == k, bool) for k in range(1, len(known) + 1)]
-                self.slicer.one_of.let_be(x, list(zip(flags, known, strict=True)))
+                self.slicer.one_of.let_be(x, list(zip(flags, known, strict=True)), is_one)
                 continue
             others = []
             if start is not None and later is not None:
@@ -95,7 +101,7 @@ class CarriedObjects:
                 is_sure = start is None or later is None
                 flag = numbers.symbolic(self.slicer.trace, True) if is_sure else later
                 others.append((flag, same))  # type: ignore[arg-type]
-            self.slicer.one_of.let_be(x, others)
+            self.slicer.one_of.let_be(x, others, is_one)
 
     def _start(self, slot: Slot) -> Tensor | None:
         found = tensors_of(self.starts.get(slot[0]))
@@ -116,6 +122,9 @@ class CarriedObjects:
                 found.append(
                     parts.take(self.slicer.trace, dataclasses.replace(candidate, index=index))
                 )
+            elif isinstance(candidate, View):
+                self.slicer.objects.made_in[id(candidate.tensor)] = self.slicer.trace.top
+                found.append(candidate.tensor)
             else:
                 found.append(candidate if isinstance(candidate, Tensor) else slots[candidate])
         return found
@@ -136,17 +145,16 @@ class CarriedObjects:
 
     def look(self, values: Mapping[Any, Any]) -> bool:
         """See which objects the places have at the end of a turn; whether that was known."""
-        self._ends = ends = _slots(values)
+        ends = _slots(values)
         first: dict[int, Slot] = {}
         for slot, x in ends.items():
             first.setdefault(id(x), slot)
         same = {slot: first[id(x)] for slot, x in ends.items() if first[id(x)] != slot}
         is_known = same == self.same
         self.same = same
-        self._objects = {slot: list(self._leaves(x)) for slot, x in ends.items()}
-        made = [each.tensor for x in self._objects.values() for each in x if isinstance(each, Made)]
-        for x in made:
-            identities.refuse_shared(self.slicer, x, made)
+        self._told = {slot: objects_of(self.slicer, x) for slot, x in ends.items()}
+        self._objects = {slot: [each for _, each in told] for slot, told in self._told.items()}
+        is_known &= self._settle()
         for slot, found in self._objects.items():
             if slot in same:
                 is_known &= self.candidates.pop(slot, None) is None
@@ -156,7 +164,7 @@ class CarriedObjects:
                     start = self._start(slot)
                     known = self.candidates.setdefault(slot, [] if start is None else [start])
                     if self._number(slot, candidate) == 0:
-                        known.append(candidate)
+                        known.append(self._standing_for(candidate))
                     is_known = False
         return is_known
 
@@ -164,46 +172,91 @@ class CarriedObjects:
         """What says at the end of a turn which objects there are."""
         made: list[Any] = []
         for slot, candidates in self.candidates.items():
-            x = self._ends.get(slot)
             width = 1 + sum(_width(each) for each in candidates)
-            made += [0] * width if x is None else self._told(slot, x)
+            made += self._tell(slot) if slot in self._told else [0] * width
         return [self._int(x) for x in made]
 
     def made(self, x: Tensor) -> list[Tensor]:
         """The tensors and views that a turn has made, of those that a tensor may be."""
-        every = (each for _, each in self.slicer.one_of.alternatives(x))
-        owners = self.slicer.one_of.owners
-        return [
-            owners.get(id(each), each)
-            for each in every
-            if isinstance(self._object(each), Made | Part)
-        ]
+        owners, found = self.slicer.one_of.owners, list[Tensor]()
+        for _, each in self.slicer.one_of.alternatives(x):
+            is_old = all(isinstance(x, Tensor) for _, x in objects_of(self.slicer, each))
+            found += [] if is_old else [owners.get(id(each), each)]
+        return found
 
-    def _leaves(self, x: Tensor) -> list[Object]:
-        """The objects that a tensor may be."""
-        return [self._object(each) for _, each in self.slicer.one_of.alternatives(x)]
+    def taken(self, x: Tensor) -> list[Any]:
+        """What stands for the views that a turn may have taken, of what a tensor may be."""
+        views = {
+            id(each.tensor)
+            for known in self.candidates.values()
+            for each in known
+            if isinstance(each, View)
+        }
+        found = list[Any]()
+        for _, each in self.slicer.one_of.alternatives(x):
+            part = parts.part_of(self.slicer.trace, each)
+            found += [part] if part is not None else [each] if id(each) in views else []
+        return found
 
-    def _object(self, x: Tensor) -> Object:
-        trace = self.slicer.trace
-        part = parts.part_of(trace, x)
-        if part is not None and not trace.made_inside(part.owner):
-            return part
-        return Made(x) if trace.made_inside(x) else x
+    def _settle(self) -> bool:
+        """Find slots in which there is never what a turn has made; whether no more were found.
+
+        Raises:
+            Restart: what turns make shares memory, so that the host has to make it.
+        """
+        slots = {self.slicer.one_of.own(x)._data.cell: slot for slot, x in self._heads.items()}
+        memory = {
+            slot: {
+                id(each.tensor): memory_of(self.slicer, each)
+                for each in found
+                if each.__class__ is Made
+            }
+            for slot, found in self._objects.items()
+        }
+        made = set[Slot]()
+        grows = True
+        while grows:
+            grows = False
+            for slot, found in memory.items():
+                cells = set[Any]().union(*found.values())
+                if slot not in made and any(slots.get(x) in {None, *made} for x in cells):
+                    made.add(slot)
+                    grows = True
+        if self.settled & made:
+            self._unsettled |= made
+            self.settled -= made
+            return False
+        more = {
+            slot
+            for slot, found in self._objects.items()
+            if memory[slot] and any(isinstance(each, View | Part) for each in found)
+        }
+        more -= made | self._unsettled | self.settled
+        self.settled |= more
+        if not more:
+            real = {
+                key: cells
+                for found in memory.values()
+                for key, cells in found.items()
+                if any(slots.get(x) in {None, *made} for x in cells)
+            }
+            refuse_shared(self.slicer, real)
+        return not more
 
     def _candidates(self, slot: Slot, found: Sequence[Object]) -> Iterator[Candidate]:
         """The objects of a slot that are not its own."""
         for each in found:
-            if isinstance(each, Made):
+            if not isinstance(each, Tensor):
                 yield from self._others(slot, each)
-            else:
-                yield each
+            if each.__class__ is not Made:
+                yield each  # type: ignore[misc]
 
-    def _others(self, slot: Slot, made: Made) -> Iterator[Slot]:
+    def _others(self, slot: Slot, made: Object) -> Iterator[Slot]:
         """The slots before one that may have an object as well."""
         for other, found in self._objects.items():
             if other == slot:
                 return
-            if other not in self.same and any(_is(each, made) for each in found):
+            if other not in self.same and any(are_one(each, made) for each in found):
                 yield other
 
     def _number(self, slot: Slot, candidate: Candidate) -> int:
@@ -211,43 +264,45 @@ class CarriedObjects:
         known = self.candidates.get(slot, [])
         return next((k for k, x in enumerate(known, 1) if self._is_same(x, candidate)), 0)
 
+    def _standing_for(self, candidate: Candidate) -> Candidate:
+        """What stands for a candidate in all turns, for one slot alone."""
+        if not isinstance(candidate, View):
+            return candidate
+        trace = self.slicer.trace
+        return View(trace.tensor(trace.handle(candidate.tensor)))
+
     def _is_same(self, a: Candidate, b: Candidate) -> bool:
         """Whether candidates are one object, or views of the same elements."""
         if isinstance(a, Part) and isinstance(b, Part):
             return a.owner is b.owner and parts.have_one_form(a.index, b.index)
-        if isinstance(a, Tensor) and isinstance(b, Tensor):
-            return a is b or parts.are_one_view(self.slicer.trace, a, b)
-        return a.__class__ is b.__class__ is tuple and a == b
+        if isinstance(a, View) and isinstance(b, View):
+            return parts.are_one_view(self.slicer.trace, a.tensor, b.tensor)
+        return a is b or (a.__class__ is b.__class__ is tuple and a == b)
 
-    def _told(self, slot: Slot, x: Tensor) -> list[Any]:
-        """Which object a tensor is: its number, and the positions of all candidates."""
-        *others, (_, own) = self.slicer.one_of.alternatives(x)
-        told = self._told_of(slot, self._object(own))
+    def _tell(self, slot: Slot) -> list[Any]:
+        """Which object a slot has: its number, and the positions of all candidates."""
+        *others, (_, last) = self._told[slot]
+        told = self._tell_of(slot, last)
         for flag, each in others:
-            other = self._told_of(slot, self._object(each))
+            other = self._tell_of(slot, each)
             told = [_chosen(flag, *pair) for pair in zip(other, told, strict=True)]
         return told
 
-    def _told_of(self, slot: Slot, found: Object) -> list[Any]:
-        which: Any = 0
-        if isinstance(found, Made):
+    def _tell_of(self, slot: Slot, found: Object) -> list[Any]:
+        number = 0 if found.__class__ is Made else self._number(slot, found)  # type: ignore[arg-type]
+        which: Any = number
+        if not isinstance(found, Tensor):
             for other in self._others(slot, found):
-                holds = self._holds(self._ends[other], found)
-                which = _chosen(holds, self._number(slot, other), which)
-        else:
-            which = self._number(slot, found)
+                which = _chosen(self._holds(other, found), self._number(slot, other), which)
         told = [which]
-        for number, candidate in enumerate(self.candidates[slot], 1):
-            places = _positions(found if which.__class__ is int and number == which else None)
+        for k, candidate in enumerate(self.candidates[slot], 1):
+            places = _positions(found if k == number else None)
             told += [x.tensor for x in places] or [0] * _width(candidate)
         return told
 
-    def _holds(self, x: Tensor, made: Made) -> Any:
-        """Whether a tensor is an object that a turn has made."""
-        for flag, each in self.slicer.one_of.alternatives(x):
-            if _is(self._object(each), made):
-                return flag
-        return False
+    def _holds(self, slot: Slot, made: Object) -> Any:
+        """Whether a slot has an object that a turn has made."""
+        return next((flag for flag, each in self._told[slot] if are_one(each, made)), False)
 
 
 def tensors_of(value: Any) -> list[Tensor]:
@@ -263,10 +318,6 @@ def _slots(values: Mapping[Any, Any]) -> dict[Slot, Tensor]:
     return {
         (place, k): x for place, value in values.items() for k, x in enumerate(tensors_of(value))
     }
-
-
-def _is(x: Any, made: Made) -> bool:
-    return isinstance(x, Made) and x.tensor is made.tensor
 
 
 def _positions(x: Any) -> list[Number]:

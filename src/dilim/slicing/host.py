@@ -38,8 +38,8 @@ class Objects:
         made_in: where views were made, by identity.
         one_of: which tensors are one of several objects.
         leaves: where the host has tensors of the region that have gradients of their own.
-        unsure: memory of which the host may have some object or other -> what to decide for it to
-            be known which.
+        unsure: memory, or a view, of which the host may have some object or other -> what to decide
+            for it to be known which.
         makings: iterators that the region has made, which are never handed out.
     """
 
@@ -52,10 +52,10 @@ class Objects:
         self._kept: list[Any] = []
         self.made_in: dict[int, Frame] = {}
         self._viewed: dict[Any, Cell] = {}
-        self.one_of = OneOf(trace)
+        self.one_of = OneOf(trace, self.made_in)
         self.containers = Containers(self)
         self.leaves: dict[tuple[str, int], None] = {}
-        self.unsure: dict[Cell, Any] = {}
+        self.unsure: dict[Any, Any] = {}
         self.makings: dict[int, Making] = {}
 
     def has(self, x: Tensor) -> bool:
@@ -103,7 +103,8 @@ class Objects:
 
     def is_unknown(self, x: Tensor) -> bool:
         """Whether it is not known of some of what a tensor may be what shares its memory."""
-        return any(map(self._is_unknown, self._cells_of(x)))
+        is_view = x._requires_grad and self.one_of.whole(x) is not None
+        return is_view or any(map(self._is_unknown, self._cells_of(x)))
 
     def _is_unknown(self, cell: Cell) -> bool:
         trace = self.trace
@@ -118,7 +119,7 @@ class Objects:
         """Let no more be known of a tensor than of another from which it comes."""
         trace, own = self.trace, self.one_of.own(x)._data.cell
         for cell in self._cells_of(other):
-            if cell in trace.blind:
+            if cell in trace.blind or (other._requires_grad and self.one_of.whole(other)):
                 trace.blind.update((x._data.cell, own))
             if cell in trace.frozen:
                 trace.frozen.add(own)
@@ -263,7 +264,8 @@ class Objects:
         handle: Handle = x._data
         if handle.cell in self.trace.blind and not self.lenient:
             raise Unsliceable("a view that a loop carries is handed out")
-        if handle.base is None and handle.cell.variable is None:
+        is_whole = handle.base is None and self.one_of.over(handle.cell) is None
+        if is_whole and handle.cell.variable is None:
             maker = self._makers.setdefault(handle.cell, x)
             if maker is x:
                 return self._contents(handle.cell, x, action)
@@ -284,6 +286,8 @@ class Objects:
             how: code for what it is a view of, and where.
         """
         key = ("view", id(of))
+        if key in self.unsure:
+            raise Restart(self.unsure[key])
         known = self.held.get(key)
         if known is not None and known.flag is True:
             self.held[key] = known._replace(is_kept=known.is_kept or self._is_kept)

@@ -66,7 +66,7 @@ def found(join: Join, a: Tensor | None, b: Tensor | None) -> Found:
 def _objects(join: Join, side: int, x: Tensor) -> list[tuple[Any, Tensor]]:
     """The objects that a tensor may be, those that end with a side as what they are views of."""
     one_of = join.slicer.one_of
-    found = list(one_of.spread(x, join.is_outer))
+    found = list(one_of.spread(x, join.is_outer, lambda: join.within(side)))
     known = {id(each) for _, each in found}
     for _, each in one_of.alternatives(x):
         if id(each) not in known:

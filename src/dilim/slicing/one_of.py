@@ -7,15 +7,17 @@ the host gets the right one.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from dilim.slicing import numbers
-from dilim.slicing.errors import OnHost, Unsliceable
+from dilim.slicing.errors import OnHost
 from dilim.slicing.numbers import Number
-from dilim.slicing.parts import refuse_gradients, steps_of
+from dilim.slicing.parts import part_of, refuse_gradients, steps_of, take
 from dilim.slicing.tracing import SlicerTrace, is_used_up
-from dilim.tensors.cells import Cell, Handle
+from dilim.tensors.cells import Cell, Frame, Handle
 from dilim.tensors.elementwise import where
 from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
@@ -28,13 +30,15 @@ class OneOf:
 
     Args:
         trace: the graph.
+        made_in: where views are made, by identity.
 
     Attributes:
         owners: what stands for the object of its own that such a tensor may be -> the tensor.
     """
 
-    def __init__(self, trace: SlicerTrace) -> None:
+    def __init__(self, trace: SlicerTrace, made_in: dict[int, Frame]) -> None:
         self._trace = trace
+        self._made_in = made_in
         self._others: dict[int, Others] = {}
         self._none: dict[int, Number | None] = {}
         self._own: dict[int, Tensor] = {}
@@ -66,37 +70,53 @@ class OneOf:
         none = self._none[id(x)]
         return [*self.others(x), *([(none, self.own(x))] if none is not None else [])]
 
-    def spread(self, x: Tensor, stays: Callable[[Tensor], bool]) -> Iterator[tuple[Any, Tensor]]:
+    def spread(
+        self,
+        x: Tensor,
+        stays: Callable[[Tensor], bool],
+        within: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> Iterator[tuple[Any, Tensor]]:
         """The objects of which a tensor is one; for a view of one of several, views of each.
 
         Args:
             x: the tensor.
             stays: whether a tensor will be there, so that it need not be told of what it is a view.
+            within: a context in which what is needed for the views is put at its place.
 
         Yields:
             Each with True or the flag for it.
-
-        Raises:
-            Unsliceable: of some a view of that kind would be a copy, or has a gradient.
         """
         for flag, each in self.alternatives(x):
-            whole = None if stays(each) else self._over.get(each._data.cell)
-            if whole is None or whole is each:
+            whole = None if stays(each) else self.whole(each)
+            if whole is None or each._requires_grad:
                 yield flag, each
                 continue
             for known, source in self.alternatives(whole):
                 holds = known if flag is True else numbers.both(flag, known)
-                for inner, view in self.spread(self._view(each, source), stays):
+                with within():
+                    taken = self._view(each, source)
+                for inner, view in self.spread(taken, stays, within):
                     yield holds if inner is True else numbers.both(holds, inner), view
+
+    def whole(self, x: Tensor) -> Tensor | None:
+        """The tensor, one of several, that another is a view of; None for what is no such view."""
+        if not self._trace.owns(x):
+            return None
+        part = part_of(self._trace, x)
+        whole = self._over.get(x._data.cell) if part is None else part.owner
+        return whole if whole in self and whole is not x else None
 
     def _view(self, like: Tensor, source: Tensor) -> Tensor:
         """The view of a tensor that another is of one of several, always the same object."""
         known = self._views.get((id(like), id(source)))
         if known is None:
-            if like._requires_grad:
-                raise Unsliceable("a view with a gradient of one of several tensors")
-            handle = self._viewed(source, like._data)
-            known = self._views[id(like), id(source)] = self._trace.tensor(handle)
+            part = part_of(self._trace, like)
+            if part is None:
+                known = self._trace.tensor(self._viewed(source, like._data))
+            else:
+                known = take(self._trace, dataclasses.replace(part, owner=source))
+            self._views[id(like), id(source)] = known
+            self._made_in[id(known)] = self._trace.top
             self._kept += [like, source]
         return known
 

@@ -190,11 +190,27 @@ def have_one_form(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
 
 
 def are_one_view(trace: SlicerTrace, a: Tensor, b: Tensor) -> bool:
-    """Whether two tensors of the graph are views of the same elements."""
-    if not trace.owns(a) or not trace.owns(b):
-        return False
+    """Whether two tensors are views of the same elements."""
     x, y = trace.handle(a), trace.handle(b)
-    return x.cell is y.cell and x.shape == y.shape and steps_of(x) == steps_of(y)
+    return (
+        x.cell is y.cell
+        and (x.shape, x.strides) == (y.shape, y.strides)
+        and _offset(x) == _offset(y)
+    )
+
+
+def _offset(handle: Handle) -> int:
+    """How many elements there are in memory before the first of a view."""
+    found = 0
+    while handle.base is not None:
+        sizes, strides, params = handle.base.shape, handle.base.strides, handle.step.params
+        if handle.step.op == "flip":
+            found += sum((sizes[axis] - 1) * strides[axis] for axis in params["axis"])
+        elif handle.step.op == "slice":
+            starts = (start for start, _, _ in params["index"])
+            found += sum(start * step for start, step in zip(starts, strides, strict=True))
+        handle = handle.base
+    return found
 
 
 def steps_of(handle: Handle) -> tuple[Layout, ...]:

@@ -211,12 +211,16 @@ class Turns(Carried):
         cell = slicer.one_of.own(x)._data.cell
         slicer.trace.frozen.add(cell)
         kind, key = place
+        decision: Any = None
         if kind == "name":
-            slicer.objects.unsure[cell] = "before", (self.statement, key[1])
+            decision = "before", (self.statement, key[1])
         elif kind == "item":
-            slicer.objects.unsure[cell] = "host", slicer.made_by[key[0]]
+            decision = "host", slicer.made_by[key[0]]
         elif kind == "grad":
-            slicer.objects.unsure[cell] = "host path", slicer.grad_path(slicer.leaves[key])
+            decision = "host path", slicer.grad_path(slicer.leaves[key])
+        if decision is not None:
+            views = (("view", id(each)) for each in self.objects.taken(x))
+            slicer.objects.unsure |= dict.fromkeys((cell, *views), decision)
 
     def _condition(self, places: list[Place], shapes: list[Any]) -> Callable[..., Tensor] | None:
         """Whether there is another turn, from the carried flags."""
