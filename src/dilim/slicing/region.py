@@ -227,6 +227,7 @@ class Region:
         conditions = tuple(map(known_to_set, self.gated.conditions))
         gate = replace(self.gated, conditions=conditions)
         self.again, self._failing = gate.function(changed), gate.failing(changed)
+        self.still = gate.still(changed)
         looked_into = map(entry.path, slicer.looked_into.values())
         self._found = {path: ("touched", path) for path in looked_into}
         self._found |= {path: ("host path", path) for path, *_ in entry.outside()}

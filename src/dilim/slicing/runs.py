@@ -97,16 +97,20 @@ class Run(Leaving):
 
     def is_untouched(self, lists: tuple[int, ...], leaves: Leaves) -> bool:
         """Whether nobody but the program has changed what it made or set, these among it."""
-        return (
-            all(
-                self.objects[number]._storage.version == version
-                for number, version in self.versions.items()
-            )
-            and all(found_at(owner, key) is value for (_, key), (owner, value) in self.now.items())
-            and all(self.same_grads())
-            and not self.refilled(lists)
-            and all(self._has_same_grad(getattr(self, table).get(k)) for table, k in leaves)
-        )
+        for number, version in self.versions.items():  # asked often, and so written out
+            if self.objects[number]._storage.version != version:
+                return False
+        now = self.now
+        for (_, key), (owner, value) in now.items():
+            found = owner.grad if owner.__class__ is Tensor else found_at(owner, key)
+            if found is not value:
+                return False
+        for leaf, before in self.grads:
+            if leaf.grad is not before and (id(leaf), "grad") not in now:
+                return False
+        if lists and self.refilled(lists):
+            return False
+        return all(self._has_same_grad(getattr(self, table).get(k)) for table, k in leaves)
 
     def has_spent(self) -> bool:
         """Whether somebody has used up recorded operations that the program has handed out."""
