@@ -164,6 +164,7 @@ class Region:
                 slicer.scopes.append(scope)
                 for name in self.names:
                     env[name] = self._enter(slicer, frame[name], entry.argument(name), name)
+                scope.given = list(env.values())
                 slicer.block(self.code.body)
                 if not slicer.dead:
                     handing_back.fall_through(slicer, lambda: self._end(slicer))

@@ -61,6 +61,7 @@ class Runner:
                     host.unwind(error)
         finally:
             self.region.learned.update(host.learned)
+            self.region.unstable.update(host.decided)
             self.region.count_run(host.differing)
             self.region.seen.update(host.seen)
             self.region.left.update(host.left)

@@ -38,6 +38,7 @@ class Run(Leaving):
         slots: what was found at entry.
         memories: path of memory -> tensor.
         made: lists and dicts that the region made, by number.
+        decided: what is to be decided when the region is sliced again.
         items: what they hold, as the program believes.
         valid: whether all is as the program believes; the arguments: whether a tape is at hand, for
             which the memory that it uses must not have been written; which lists and dicts of the
@@ -55,6 +56,7 @@ class Run(Leaving):
         self.made: dict[int, Any] = {}
         self.functions: dict[int, Any] = {}
         self.differing: dict[Any, Any] = {}
+        self.decided: set[Any] = set()
         self.items: dict[int, tuple[Any, ...]] = {}
         self.memories: dict[str, Any] = {}
         self.now: dict[tuple[int, Any], tuple[Any, Any]] = {}
@@ -76,6 +78,7 @@ class Run(Leaving):
         self.made.clear()
         self.functions.clear()
         self.differing = {}
+        self.decided.clear()
         self.items.clear()
         self.now.clear()
         self.versions.clear()
