@@ -191,7 +191,6 @@ def f(n):
         ("[3]", "[9]", "[12]", "[0]", "[1]"),
         None,
         None,
-        may_leave=True,  # the host writes a tensor of the graph
     ),
     "an attribute that host code changes before the program does": Small(
         """

@@ -20,7 +20,7 @@ from dilim.slicing import (
     splits,
 )
 from dilim.slicing.attributes import is_dilims, is_module, is_traced
-from dilim.slicing.checked_ints import truncated
+from dilim.slicing.checked_ints import is_float, truncated
 from dilim.slicing.errors import OnHost, attempted
 from dilim.slicing.inlining import Given, inline
 from dilim.slicing.iterators import ITERATORS
@@ -103,7 +103,7 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
             if keyword.arg is not None
         }
     if is_among(function, _CONVERSIONS) and len(args) == 1 and not keywords:
-        if function is int and _is_float(args[0]):
+        if function is int and is_float(args[0]):
             return lambda: truncated(slicer, step, args[0])
         return lambda: _converted(function, args[0])
     if function is hasattr and len(args) == 2 and not keywords and args[1].__class__ is str:
@@ -218,12 +218,6 @@ def _converted(kind: Any, x: Any) -> Any:
     if x.__class__ in (int, float, bool, str):
         return attempted(kind, x)
     raise OnHost
-
-
-def _is_float(x: Any) -> bool:
-    if isinstance(x, Tensor):
-        return x.dtype.is_floating and x.size == 1
-    return x.__class__ is Number and x.kind is float
 
 
 def _range(args: list[Any]) -> Any:

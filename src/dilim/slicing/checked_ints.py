@@ -41,6 +41,13 @@ def calculated(
         return numbers.binary(function, a, b, fits=True)
 
 
+def is_float(x: Any) -> bool:
+    """Whether a value is a float, or a tensor with one, that is known when the program runs."""
+    if isinstance(x, Tensor):
+        return x.dtype.is_floating and x.size == 1
+    return x.__class__ is Number and x.kind is float
+
+
 def truncated(slicer: Slicer, step: Step, x: Any) -> Number:
     """``int(x)`` of a float, or of a tensor with one; plain Python goes on where that raises."""
     number = numbers.from_tensor(x, float) if isinstance(x, Tensor) else x
