@@ -224,7 +224,7 @@ def f(x, k):
     return deep(x, k)
 """,
         (f"[{FRESH}, 2]", "[dilim.ones(3), 2]", f"[{FRESH}, 2]"),
-        0,
+        1,  # the host raises, and so is given what it needs for that
         0,
         (1, 3),
     ),

@@ -342,7 +342,7 @@ def f(x):
     ),
     "a builtin that is hidden": Small(
         "def f(x):\n    return math.floor(2.7) * x + len([1, 2])",
-        after("math = type('K', (), {'floor': staticmethod(abs)})", "len = lambda v: 50"),
+        after("math = type('K', (), {'floor': staticmethod(abs)})", "len = lambda v: 50", "pass"),
         0,
         None,
     ),

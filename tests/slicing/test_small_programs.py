@@ -20,6 +20,7 @@ from slicing import (
     small_loops,
     small_modes,
     small_names,
+    small_numbers,
     small_objects,
     small_one_of,
     small_outside,
@@ -64,6 +65,7 @@ ALL = {
     **small_names.PROGRAMS,
     **small_positions.PROGRAMS,
     **small_properties.PROPERTIES,
+    **small_numbers.PROGRAMS,
     **small_worlds.PROGRAMS,
 }
 

@@ -63,10 +63,10 @@ def read(slicer: Slicer, node: ast.Attribute) -> Callable[[], Any]:
 
 
 def getter(slicer: Slicer, node: ast.Attribute) -> types.MethodType | None:
-    """The user's function that gives an attribute, if the class has a plain property for it."""
+    """The function that gives an attribute, if the class has a plain property for it."""
     owner = slicer.atom(node.value)
     kind = type(owner)
-    if kind in (Host, Number) or isinstance(owner, Tensor | type) or is_dilims(kind):
+    if kind in (Host, Number) or isinstance(owner, Tensor | type):
         return None
     found = in_classes(kind, node.attr)
     if type(found) is not property or not isinstance(found.fget, types.FunctionType):
@@ -75,6 +75,35 @@ def getter(slicer: Slicer, node: ast.Attribute) -> types.MethodType | None:
         return None
     slicer.rely_on_names(kind, "__getattribute__", "__getattr__", node.attr)
     return types.MethodType(found.fget, owner)
+
+
+def has(slicer: Slicer, owner: Any, name: str) -> bool:
+    """Whether an object has an attribute.
+
+    Raises:
+        OnHost: the host has to look.
+    """
+    kind = type(owner)
+    raw = in_classes(kind, name)
+    if isinstance(owner, Tensor) and not name.startswith("_"):
+        slicer.rely_on_names(kind, name, "__getattr__")
+        return raw is not UNBOUND
+    if kind in (Host, Number) or isinstance(owner, type | types.ModuleType) or is_dilims(kind):
+        raise OnHost("hasattr is called")
+    if not _is_default(kind, "__getattribute__") or not kind.__dictoffset__:
+        raise OnHost("an object with attributes of its own making")
+    if heap.find(slicer, owner, name) is not UNBOUND:
+        return True
+    slicer.rely_on_names(kind, "__getattribute__", "__getattr__", name)
+    is_set = name in owner.__dict__
+    is_plain = raw is UNBOUND or not hasattr(type(raw), "__get__")
+    is_plain |= isinstance(raw, types.FunctionType)
+    if not is_plain or (raw is UNBOUND and in_classes(kind, "__getattr__") is not UNBOUND):
+        raise OnHost("hasattr is called")
+    if raw is UNBOUND:
+        place = f"{name!r} in {slicer.entry.path(owner)}.__dict__"
+        slicer.entry.guard(place if is_set else f"not ({place})")
+    return is_set or raw is not UNBOUND
 
 
 def is_dilims(kind: type) -> bool:

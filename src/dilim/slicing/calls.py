@@ -20,6 +20,7 @@ from dilim.slicing import (
     splits,
 )
 from dilim.slicing.attributes import is_dilims, is_module, is_traced
+from dilim.slicing.checked_ints import is_float, truncated
 from dilim.slicing.errors import OnHost, attempted
 from dilim.slicing.inlining import Given, inline
 from dilim.slicing.iterators import ITERATORS
@@ -102,7 +103,12 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
             if keyword.arg is not None
         }
     if is_among(function, _CONVERSIONS) and len(args) == 1 and not keywords:
+        if function is int and is_float(args[0]):
+            return lambda: truncated(slicer, step, args[0])
         return lambda: _converted(function, args[0])
+    if function is hasattr and len(args) == 2 and not keywords and args[1].__class__ is str:
+        found = attributes.has(slicer, *args)
+        return lambda: found
     if function is range and args and not keywords:
         return lambda: _range(args)
     if _is_method_of_fresh(slicer, function):
@@ -247,6 +253,10 @@ def _pure(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, An
             return numbers.unary(abs, args[0])
         if function in (max, min) and len(args) > 1 and not keywords:
             return numbers.extreme(function, args)
+        if function is type and len(args) == 1:
+            return numbers.kind_of(args[0])
+        if function is isinstance and args[0].__class__ is Number and classes.are_plain(args[1]):
+            return issubclass(args[0].kind, args[1])
         raise OnHost("a builtin of a number of the program")
     if _unknown(given):
         raise OnHost

@@ -64,6 +64,13 @@ class MayBeUnbound(OnHost):
         self.name = name
 
 
+class TooLarge(OnHost):
+    """The result of an operation on ints may need more than 64 bits."""
+
+    def __init__(self) -> None:
+        super().__init__("an int that may need more than 64 bits")
+
+
 class Restart(Exception):
     """Slicing has to begin again, knowing more.
 

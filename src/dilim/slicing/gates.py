@@ -58,23 +58,55 @@ class Gate:
         Returns:
             A function that gives numbers, memory (tensors) and slots, three tuples.
         """
-
-        def kept(text: str) -> bool:
-            return not any(path in text for path in without)
-
-        conditions = [text for text in self.conditions if kept(text)] or ["True"]
-        conditions += all_different(filter(kept, self.distinct))
-        pairs = zip(self.memory, self.written, strict=True)
-        conditions += storages_apart((path, is_written) for path, is_written in pairs if kept(path))
         parts = (
-            tuple_of([path if kept(path) else "None" for path in paths])
+            tuple_of([path if _is_kept(path, without) else "None" for path in paths])
             for paths in (self.inputs, self.memory, self.slots)
         )
+        conditions = self._conditions(without) + storages_apart(self._memory(without))
+        return self._compiled(
+            self.arguments, conditions, f"return {', '.join(parts)}", "return None"
+        )
+
+    def still(self, without: Sequence[str] = ()) -> Callable[..., bool]:
+        """A function that says whether all is as it was, asked after host code.
+
+        Args:
+            without: as for `function`.
+
+        Returns:
+            A function of what that of `function` has given, and of the frame's values.
+        """
+        conditions = self._conditions(without)
+        memory = self._memory(without)
+        if any(path not in self.constants for path, _ in memory):  # others stay as they are
+            conditions += storages_apart(memory)
+        for group, paths in enumerate((self.inputs, self.memory, self.slots)):
+            for place, path in enumerate(paths):
+                if path in self.constants or path in self.arguments or path in without:
+                    continue  # always what it was, or not looked at
+                known = f"found[{group}][{place}]"
+                if _is_kept(path, without):
+                    conditions.append(f"{path} is {known} or is_equal({path}, {known})")
+        return self._compiled(("found", *self.arguments), conditions, "return True", "return False")
+
+    def _conditions(self, without: Sequence[str]) -> list[str]:
+        conditions = [text for text in self.conditions if _is_kept(text, without)] or ["True"]
+        conditions += all_different(path for path in self.distinct if _is_kept(path, without))
+        return conditions
+
+    def _memory(self, without: Sequence[str]) -> list[tuple[str, bool]]:
+        """Paths of memory, and whether it is written."""
+        pairs = zip(self.memory, self.written, strict=True)
+        return [pair for pair in pairs if _is_kept(pair[0], without)]
+
+    def _compiled(
+        self, parameters: Sequence[str], conditions: Sequence[str], then: str, otherwise: str
+    ) -> Callable[..., Any]:
         lines = [
-            f"def gate({', '.join(self.arguments)}):",
-            *checked(conditions, [f"return {', '.join(parts)}"], "return None"),
+            f"def gate({', '.join(parameters)}):",
+            *checked(conditions, [then], otherwise),
         ]
-        space = dict(self.constants)
+        space = dict(self.constants) | {"is_equal": is_equal}
         exec(compile("\n".join(lines), "<dilim gate>", "exec"), space)
         made: Callable[..., Any] = space["gate"]
         return made
@@ -85,13 +117,23 @@ class Gate:
         Args:
             without: as for `function`.
         """
-        kept = [text for text in self.conditions if not any(path in text for path in without)]
+        kept = [text for text in self.conditions if _is_kept(text, without)]
 
         def found(values: Sequence[Any]) -> list[str]:
             space = dict(self.constants) | dict(zip(self.arguments, values, strict=True))
             return [condition for condition in kept if not _holds(condition, space)]
 
         return found
+
+
+def is_equal(a: Any, b: Any) -> bool:
+    """Whether a value is a number, and equal to another."""
+    return a.__class__ in (int, float) and bool(a == b)
+
+
+def _is_kept(text: str, without: Sequence[str]) -> bool:
+    """Whether an expression has none of some paths in it."""
+    return not any(path in text for path in without)
 
 
 def _holds(condition: str, space: dict[str, Any]) -> bool:

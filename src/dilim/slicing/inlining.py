@@ -84,7 +84,7 @@ def inline(
     _check_recursion(slicer, code, env)
     slicer.flush()
     retreat = Retreat(slicer)
-    scope = Scope(code, function, slicer.new_frame(), env)
+    scope = Scope(code, function, slicer.new_frame(), env, given=list(env.values()))
     if own is not None:
         _capture(slicer, own, scope)
     for name, value in list(env.items()):
@@ -125,9 +125,10 @@ def inline(
 
 def _check_recursion(slicer: Slicer, code: program.Function, env: dict[str, Any]) -> None:
     """See to it that a function that calls itself comes to an end while it is laid out flat."""
-    recursive = sum(scope.code is code for scope in slicer.scopes)
-    if recursive:
-        for value in env.values():
+    calls = [scope for scope in slicer.scopes if scope.code is code]
+    recursive = len(calls)
+    if recursive and any(x.__class__ is Number for x in env.values()):
+        for value in (*env.values(), *calls[0].given):
             if value.__class__ is Number and value.origin is not None:
                 raise Restart(value.origin)
         if recursive > 2 and any(x.__class__ is Number for x in env.values()):

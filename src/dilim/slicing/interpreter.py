@@ -46,6 +46,7 @@ class Scope:
         at: the statement at hand.
         loops: those that it is in.
         iterators: name of the iterator of a loop that it is in -> the items that are left.
+        given: the values of its parameters when it began.
         told: which type a value has that has one of so many -> how many; see `splits`.
         contexts: ``with`` statements that it is in; see `contexts.Open`.
     """
@@ -61,6 +62,7 @@ class Scope:
     iterators: dict[str, Any] = field(default_factory=dict)
     contexts: list[Any] = field(default_factory=list)
     told: dict[int, int] = field(default_factory=dict)
+    given: list[Any] = field(default_factory=list)
     live: Liveness = field(init=False)
 
     def __post_init__(self) -> None:
@@ -109,7 +111,7 @@ class Interpreter:
     Attributes:
         heap: places, as (identity of an object, key) -> the value that the region gave it.
         seen: places of the heap, and gradients -> the object that the host sees there.
-        shown: likewise -> a value, and whether the host sees it there; see `shown`.
+        shown: likewise -> a value, and whether the host sees it; see `shown`.
         handed: (number of a frame on the host, name) -> the number that it has there.
         received: likewise -> what the graph was given for it.
         fresh: lists and dicts that the region made, by identity.
@@ -191,7 +193,7 @@ class Interpreter:
             [dict(scope.env) for scope in self.scopes],
             dict(self.heap),
             {key: leaf.grad for key, leaf in self.leaves.items()},
-            {key: _copy_of(value) for key, value in self.fresh.items()},
+            {key: value.copy() for key, value in self.fresh.items()},
             dict(self.objects.held),
             dict(self.seen),
             dict(self.shown),
@@ -385,10 +387,6 @@ class Mark:
         self._slicer.restore(self._state)
         del self._slicer.actions[self._actions :]
         self._put_back()
-
-
-def _copy_of(value: Any) -> Any:
-    return list(value) if value.__class__ is list else dict(value)
 
 
 def _refill(value: Any, contents: Any) -> None:

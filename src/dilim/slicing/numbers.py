@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from dilim import dtypes
 from dilim.dtypes import DType
-from dilim.slicing.errors import OnHost
+from dilim.slicing.errors import OnHost, TooLarge
 from dilim.tensors import elementwise
 from dilim.tensors.dispatch import ACCEPTED
 from dilim.tensors.tape import no_grad
@@ -29,6 +29,8 @@ DRIFT: Final = 256
 FAR: Final = 1 << 53
 """Farther no loop counts in its turns."""
 _EXACT: Final = 1 << 53
+MOST: Final = 1 << 62
+"""Ints that are looked at when the program runs are smaller than this."""
 _TYPES: Final = {int: dtypes.int64, float: dtypes.float64, bool: dtypes.bool_}
 _KINDS: Final = {
     kind: {bool: bool, int: int, float: float}[
@@ -147,14 +149,15 @@ def _of_kind(x: Any, kind: type) -> Any:
     return x.tensor.astype(_TYPES[kind])
 
 
-def _bound(x: Any) -> int:
+def bound_of(x: Any) -> int:
+    """No int that x may be is larger in absolute value."""
     return x.bound if x.__class__ is Number else abs(int(x))
 
 
 # --- operators ------------------------------------------------------------------------------
 
 
-_ARITHMETIC: Final[dict[Any, tuple[Callable[..., Tensor], Callable[[int, int], int]]]] = {
+ARITHMETIC: Final[dict[Any, tuple[Callable[..., Tensor], Callable[[int, int], int]]]] = {
     operator.add: (elementwise.add, operator.add),
     operator.sub: (elementwise.subtract, operator.add),
     operator.mul: (elementwise.multiply, operator.mul),
@@ -169,7 +172,14 @@ _COMPARISONS: Final[dict[Any, Callable[..., Tensor]]] = {
 }
 
 
-def binary(function: Callable[[Any, Any], Any], a: Any, b: Any, nonzero: bool = False) -> Number:
+def binary(
+    function: Callable[[Any, Any], Any],
+    a: Any,
+    b: Any,
+    *,
+    nonzero: bool = False,
+    fits: bool = False,
+) -> Number:
     """An arithmetic operation or comparison of numbers, of which one at least is a `Number`.
 
     Args:
@@ -177,6 +187,7 @@ def binary(function: Callable[[Any, Any], Any], a: Any, b: Any, nonzero: bool = 
         a: the left operand.
         b: the right operand.
         nonzero: whether b is known not to be 0.
+        fits: whether the result is known to need less than 63 bits.
 
     Raises:
         OnHost: Python might raise, or need a larger int.
@@ -186,10 +197,10 @@ def binary(function: Callable[[Any, Any], Any], a: Any, b: Any, nonzero: bool = 
         if function in _COMPARISONS:
             result = _COMPARISONS[function](*_operands(a, b, kind))
             return Number(result, bool)
-        if function in _ARITHMETIC:
-            return _arithmetic(function, a, b, kind)
+        if function in ARITHMETIC:
+            return _arithmetic(function, a, b, kind, fits)
         if function is operator.truediv and (nonzero or _is_nonzero(b)):
-            if kind is int and max(_bound(a), _bound(b)) > _EXACT:
+            if kind is int and max(bound_of(a), bound_of(b)) > _EXACT:
                 raise OnHost("a quotient of large ints")
             return Number(elementwise.divide(*_operands(a, b, float)), float)
         if (
@@ -198,11 +209,11 @@ def binary(function: Callable[[Any, Any], Any], a: Any, b: Any, nonzero: bool = 
             and (nonzero or _is_nonzero(b))
         ):
             if function is operator.floordiv:
-                op, bound = elementwise.floor_divide, _bound(a) + (not _is_natural(b))
+                op, bound = elementwise.floor_divide, bound_of(a) + (not _is_natural(b))
             else:
-                op, bound = elementwise.remainder, max(_bound(b) - 1, 0)
+                op, bound = elementwise.remainder, max(bound_of(b) - 1, 0)
             if bound > 1 << 63:
-                raise OnHost(_TOO_LARGE)
+                raise TooLarge
             made = Number(op(*_operands(a, b, int)), int, bound)
             made.is_natural = _is_natural(b) and (function is operator.mod or _is_natural(a))
             return made
@@ -214,9 +225,6 @@ def binary(function: Callable[[Any, Any], Any], a: Any, b: Any, nonzero: bool = 
             op = getattr(elementwise, names.get(function, "logical_xor"))
             return Number(op(*(x.tensor if x.__class__ is Number else x for x in (a, b))), bool)
     raise OnHost(f"{function.__name__} of Python numbers")
-
-
-_TOO_LARGE: Final = "an int that may need more than 64 bits"
 
 
 def _is_natural(x: Any) -> bool:
@@ -233,14 +241,16 @@ def _operands(a: Any, b: Any, kind: type) -> tuple[Any, Any]:
     return _of_kind(a, kind), _of_kind(b, kind)
 
 
-def _arithmetic(function: Any, a: Any, b: Any, kind: type) -> Number:
-    op, combine = _ARITHMETIC[function]
+def _arithmetic(function: Any, a: Any, b: Any, kind: type, fits: bool = False) -> Number:
+    op, combine = ARITHMETIC[function]
     if kind is float:
         return Number(op(*_operands(a, b, float)), float)
-    bound = combine(_bound(a), _bound(b))
+    bound = combine(bound_of(a), bound_of(b))
     counted = _counted(function, a, b)
     if bound >= 1 << 63 and counted is None:
-        raise OnHost(_TOO_LARGE)
+        if not fits:
+            raise TooLarge
+        bound = MOST
     result = Number(op(*_operands(a, b, int)), int, bound)
     result.is_natural = function is not operator.sub and _is_natural(a) and _is_natural(b)
     if counted is not None:
@@ -255,8 +265,8 @@ def _counted(function: Any, a: Any, b: Any) -> tuple[Number, int] | None:
     if function is operator.mul:
         return None
     for number, step in pairs:
-        if number.__class__ is Number and number.base is not None and _bound(step) <= DRIFT:
-            drift = number.drift + _bound(step)
+        if number.__class__ is Number and number.base is not None and bound_of(step) <= DRIFT:
+            drift = number.drift + bound_of(step)
             if drift <= DRIFT:
                 return number.base, drift
     return None
@@ -347,7 +357,7 @@ def extreme(function: Callable[..., Any], values: Sequence[Any]) -> Any:
         if Number not in (x.__class__, best.__class__):
             best = x if beats(x, best) else best
             continue
-        flag, bound = binary(beats, x, best), max(_bound(x), _bound(best))
+        flag, bound = binary(beats, x, best), max(bound_of(x), bound_of(best))
         with no_grad():
             pair = _of_kind(x, kind), _of_kind(best, kind)
             best = Number(elementwise.where(flag.tensor, *pair), kind, bound)

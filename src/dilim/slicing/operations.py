@@ -7,10 +7,12 @@ to the graph before that is called. `OnHost` means that the host has to do it.
 from __future__ import annotations
 
 import ast
+import functools
 import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from dilim.dtypes import DType
 from dilim.ir.types import Type
 from dilim.slicing import (
     attributes,
@@ -26,6 +28,7 @@ from dilim.slicing import (
     program,
     splits,
 )
+from dilim.slicing.checked_ints import calculated
 from dilim.slicing.errors import OnHost, attempted
 from dilim.slicing.inlining import inline
 from dilim.slicing.numbers import Number
@@ -108,7 +111,7 @@ def prepare(slicer: Slicer, step: program.Step) -> Ready:
         case ast.Assign(targets=[ast.Subscript() as target]):
             return items.write(slicer, step, target, slicer.handle(node.value))
         case ast.AugAssign(target=ast.Name(id=name)):
-            return _augmented(slicer, node, name)
+            return _augmented(slicer, step, node, name)
         case ast.Delete(targets=[ast.Name(id=name)]):
             if slicer.atom(ast.Name(name, ast.Load())).__class__ is Host:
                 raise OnHost("a value of the host is let go")
@@ -126,18 +129,15 @@ def _expression(slicer: Slicer, step: program.Step, node: Any) -> Callable[[], A
         case ast.BinOp():
             function = _BINARY[type(node.op)]
             divided = _divided(slicer, step, function, node)
-            return divided or binary(slicer, function, node.left, node.right)
+            return divided or binary(slicer, step, function, node.left, node.right)
         case ast.UnaryOp():
             return _unary(slicer, _UNARY[type(node.op)], node.operand)
         case ast.Compare():
-            return _compare(slicer, node)
+            return _compare(slicer, step, node)
         case ast.Call():
             return calls.prepare(slicer, step, node)
         case ast.Attribute():
-            getter = attributes.getter(slicer, node)
-            if getter is not None:
-                return lambda: inline(slicer, step, getter, [], {})
-            return attributes.read(slicer, node)
+            return _attribute(slicer, step, node)
         case ast.Subscript():
             return items.read(slicer, step, node)
         case ast.Tuple() | ast.List():
@@ -152,11 +152,29 @@ def _expression(slicer: Slicer, step: program.Step, node: Any) -> Callable[[], A
     raise OnHost(f"{type(node).__name__} is made on the host")
 
 
+def _attribute(slicer: Slicer, step: program.Step, node: ast.Attribute) -> Callable[[], Any]:
+    """How to read an attribute; a property is a call of what it runs."""
+    getter = attributes.getter(slicer, node)
+    if getter is None:
+        return attributes.read(slicer, node)
+    run = functools.partial(inline, slicer, step, getter, [], {})
+    if not attributes.is_dilims(type(getter.__self__)):
+        return run
+    try:
+        return attributes.read(slicer, node)
+    except OnHost:  # it looks at numbers
+        return run
+
+
 # --- operators ------------------------------------------------------------------------------
 
 
 def binary(
-    slicer: Slicer, function: Callable[[Any, Any], Any], left: Any, right: Any
+    slicer: Slicer,
+    step: program.Step,
+    function: Callable[[Any, Any], Any],
+    left: Any,
+    right: Any,
 ) -> Callable[[], Any]:
     """How to apply an operator to two atoms."""
     a, b = slicer.atom(left), slicer.atom(right)
@@ -169,7 +187,7 @@ def binary(
     if Host not in (a.__class__, b.__class__):
         if a.__class__ in (list, tuple) and function in (operator.add, operator.mul):
             return _of_sequences(slicer, function, a, b)
-        return lambda: applied(function, a, b)
+        return lambda: calculated(slicer, step, function, a, b)
 
     def compute() -> Any:
         first = slicer.receive(left.id, a.kind) if a.__class__ is Host else a
@@ -225,7 +243,7 @@ def _need(x: Host, is_tensor_operation: bool) -> None:
         raise OnHost("an operand is a value of the host")
 
 
-def _augmented(slicer: Slicer, node: Any, name: str) -> Ready:
+def _augmented(slicer: Slicer, step: program.Step, node: Any, name: str) -> Ready:
     a, b = slicer.atom(ast.Name(name, ast.Load())), slicer.atom(node.value)
     function = _IN_PLACE[type(node.op)]
     if a.__class__ is Host or b.__class__ is Host:
@@ -242,7 +260,7 @@ def _augmented(slicer: Slicer, node: Any, name: str) -> Ready:
 
     def compute() -> None:
         other = slicer.receive(node.value.id, b.kind) if b.__class__ is Host else b
-        slicer.env[name] = applied(function, a, other)
+        slicer.env[name] = calculated(slicer, step, function, a, other)
 
     return compute
 
@@ -264,7 +282,7 @@ def _negated(x: Any) -> Any:
     return not x if x.__class__ is bool else numbers.unary(operator.not_, x)
 
 
-def _compare(slicer: Slicer, node: ast.Compare) -> Callable[[], Any]:
+def _compare(slicer: Slicer, step: program.Step, node: ast.Compare) -> Callable[[], Any]:
     function = _COMPARE[type(node.ops[0])]
     left, right = node.left, node.comparators[0]
     if function in (operator.is_, operator.is_not):
@@ -284,9 +302,11 @@ def _compare(slicer: Slicer, node: ast.Compare) -> Callable[[], Any]:
         if not is_constant(a) or not is_constant(b):
             raise OnHost("a search on the host")
         return lambda: attempted(function, a, b)
+    if type(a) is type(b) in (DType, type) and isinstance(node.ops[0], ast.Eq | ast.NotEq):
+        return lambda: function(a, b)
     if (a is None or b is None) and _are_told_apart(slicer, a, b):
         return lambda: function(a, b)
-    return binary(slicer, function, left, right)
+    return binary(slicer, step, function, left, right)
 
 
 def _are_told_apart(slicer: Slicer, *pair: Any) -> bool:

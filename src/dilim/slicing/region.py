@@ -164,6 +164,7 @@ class Region:
                 slicer.scopes.append(scope)
                 for name in self.names:
                     env[name] = self._enter(slicer, frame[name], entry.argument(name), name)
+                scope.given = list(env.values())
                 slicer.block(self.code.body)
                 if not slicer.dead:
                     handing_back.fall_through(slicer, lambda: self._end(slicer))
@@ -227,6 +228,7 @@ class Region:
         conditions = tuple(map(known_to_set, self.gated.conditions))
         gate = replace(self.gated, conditions=conditions)
         self.again, self._failing = gate.function(changed), gate.failing(changed)
+        self.still = gate.still(changed)
         looked_into = map(entry.path, slicer.looked_into.values())
         self._found = {path: ("touched", path) for path in looked_into}
         self._found |= {path: ("host path", path) for path, *_ in entry.outside()}

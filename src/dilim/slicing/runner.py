@@ -10,6 +10,7 @@ import numpy as np
 
 from dilim.ir.types import Type, type_of
 from dilim.slicing.actions import Action
+from dilim.slicing.gates import is_equal
 from dilim.slicing.leaving import Left
 from dilim.slicing.runs import Leaves, Run
 from dilim.slicing.tracebacks import users_view
@@ -60,6 +61,7 @@ class Runner:
                     host.unwind(error)
         finally:
             self.region.learned.update(host.learned)
+            self.region.unstable.update(host.decided)
             self.region.count_run(host.differing)
             self.region.seen.update(host.seen)
             self.region.left.update(host.left)
@@ -83,19 +85,19 @@ class Runner:
     def _be_ready_to_check(self, found: tuple[Any, Any, Any], values: tuple[Any, ...]) -> None:
         """Remember what host code may change, to be compared at the checks of this run."""
         host, region = self.host, self.region
+        still = region.still
         host.expected = {path: holder._storage.version for path, holder in host.memories.items()}
         host.know(zip(region.find_owners(*values), region.written_keys, strict=True))
         host.grads = [(leaf, leaf.grad) for leaf in region.find_leaves(*values)]
 
         def valid(has_tape: bool, lists: tuple[int, ...], leaves: Leaves) -> bool:
-            again = region.again(*values)
             if (
-                again is not None
-                and all(all(map(_same, *pair)) for pair in zip(again, found, strict=True))
+                still(found, *values)
                 and not (has_tape and (host.written() or host.has_spent()))
                 and host.is_untouched(lists, leaves)
             ):
                 return True
+            again = region.again(*values)
             region.unstable.update(self._changed(again, found, values, has_tape, lists))
             return False
 
@@ -147,7 +149,7 @@ class Runner:
 
 
 def _same(a: Any, b: Any) -> bool:
-    return a is b or a is None or (a.__class__ in (int, float) and a == b)
+    return a is b or a is None or is_equal(a, b)
 
 
 def _handlers(region: Region, host: Run) -> dict[str, Callable[..., Any]]:

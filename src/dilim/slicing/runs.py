@@ -40,6 +40,7 @@ class Run(Leaving):
         slots: what was found at entry.
         memories: path of memory -> tensor.
         made: lists and dicts that the region made, by number.
+        decided: what is to be decided when the region is sliced again.
         items: what they hold, as the program believes.
         valid: whether all is as the program believes; the arguments: whether a tape is at hand, for
             which the memory that it uses must not have been written; which lists and dicts of the
@@ -58,6 +59,7 @@ class Run(Leaving):
         self.made: dict[int, Any] = {}
         self.functions: dict[int, Any] = {}
         self.differing: dict[Any, Any] = {}
+        self.decided: set[Any] = set()
         self.items: dict[int, tuple[Any, ...]] = {}
         self.memories: dict[str, Any] = {}
         self.now: dict[tuple[int, Any], tuple[Any, Any]] = {}
@@ -80,6 +82,7 @@ class Run(Leaving):
         self.made.clear()
         self.functions.clear()
         self.differing = {}
+        self.decided.clear()
         self.items.clear()
         self.now.clear()
         self.versions.clear()
@@ -101,16 +104,20 @@ class Run(Leaving):
 
     def is_untouched(self, lists: tuple[int, ...], leaves: Leaves) -> bool:
         """Whether nobody but the program has changed what it made or set, these among it."""
-        return (
-            all(
-                self.objects[number]._storage.version == version
-                for number, version in self.versions.items()
-            )
-            and all(found_at(owner, key) is value for (_, key), (owner, value) in self.now.items())
-            and all(self.same_grads())
-            and not self.refilled(lists)
-            and all(self._has_same_grad(getattr(self, table).get(k)) for table, k in leaves)
-        )
+        for number, version in self.versions.items():  # asked often, and so written out
+            if self.objects[number]._storage.version != version:
+                return False
+        now = self.now
+        for (_, key), (owner, value) in now.items():
+            found = owner.grad if owner.__class__ is Tensor else found_at(owner, key)
+            if found is not value:
+                return False
+        for leaf, before in self.grads:
+            if leaf.grad is not before and (id(leaf), "grad") not in now:
+                return False
+        if lists and self.refilled(lists):
+            return False
+        return all(self._has_same_grad(getattr(self, table).get(k)) for table, k in leaves)
 
     def has_spent(self) -> bool:
         """Whether somebody has used up recorded operations that the program has handed out."""

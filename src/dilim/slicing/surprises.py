@@ -83,7 +83,14 @@ def validate(
     unless(slicer, truth, reason, again, follows)
 
 
-def unless(slicer: Hosting, truth: Tensor, reason: str, again: bool, follows: bool = False) -> None:
+def unless(
+    slicer: Hosting,
+    truth: Tensor,
+    reason: str,
+    again: bool,
+    follows: bool = False,
+    decision: Any = None,
+) -> None:
     """Where a bool of the graph does not hold, the rest of the region runs on the host.
 
     Args:
@@ -92,8 +99,9 @@ def unless(slicer: Hosting, truth: Tensor, reason: str, again: bool, follows: bo
         reason: for the report.
         again: whether the rest begins with the statement at hand, not after it.
         follows: whether that may have been left by a return, break or continue.
+        decision: what is decided for the next time that the region is sliced, where it fails.
     """
-    slicer.unless(Number(truth, bool), lambda: _leave(slicer, reason, again, follows))
+    slicer.unless(Number(truth, bool), lambda: _leave(slicer, reason, again, follows, decision))
 
 
 def has_tape(slicer: Hosting) -> bool:
@@ -118,9 +126,11 @@ def _is_recorded(value: Any) -> bool:
     return isinstance(value, Tensor) and value._node is not None and not is_used_up(value)
 
 
-def _leave(slicer: Hosting, reason: str, again: bool, follows: bool) -> None:
+def _leave(slicer: Hosting, reason: str, again: bool, follows: bool, decision: Any) -> None:
     action = slicer.action(LEAVE)
     lines: list[str] = []
+    if decision is not None:
+        lines.append(f"R.decided.add({slicer.entry.constant(decision)})")
     levels = []
     for scope in slicer.scopes:
         repeats = again and scope is slicer.scope
