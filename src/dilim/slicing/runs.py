@@ -12,7 +12,7 @@ from dilim.ir.types import Type
 from dilim.ops.opdef import OpDef
 from dilim.slicing.host_tensors import memory_of, part_of, view_of, with_gradient
 from dilim.slicing.learning import kind_of, merged
-from dilim.slicing.leaving import Leaving
+from dilim.slicing.leaving import Leaving, Level
 from dilim.slicing.numbers import SMALL
 from dilim.slicing.values import UNBOUND, Array
 from dilim.tensors.deferred import Deferred
@@ -63,10 +63,12 @@ class Run(Leaving):
         self.grads: list[tuple[Tensor, Any]] = []
         self.valid: Callable[[bool, tuple[int, ...], Leaves], bool] = _unknown
         self.result: Any = None
+        self.is_stopped = False
 
     def reset(self) -> None:
         """Forget what belongs to the last run."""
         self.result = None
+        self.is_stopped = False
         self.forget_places()
         self.slots = ()
         self.objects.clear()
@@ -330,6 +332,19 @@ class Run(Leaving):
         node = self.nodes.pop(number, None)
         if node is not None:
             node.release()
+
+    def interrupt(self, levels: Sequence[Level] = ()) -> None:
+        """Ctrl-C was pressed, and all is as the host should see it.
+
+        Args:
+            levels: where plain Python goes on if a context swallows that.
+
+        Raises:
+            KeyboardInterrupt: always.
+        """
+        self.is_stopped = True
+        self.levels = list(levels)
+        raise KeyboardInterrupt
 
     def memory(self, path: str) -> Tensor:
         """A tensor over the memory of a variable."""

@@ -78,7 +78,7 @@ class Showing(Interpreter):
         """
         if any(known.swallows for scope in self.scopes for known in scope.contexts):
             raise OnHost("it may fail in a context that may swallow errors")
-        go_back = self._shown()
+        go_back = self.shown()
         action = Action(f"{WRITE}{len(self.actions)}", self.callers())
         action.lines += self.write_back(action)
         if not action.lines:
@@ -102,7 +102,7 @@ class Showing(Interpreter):
     def _send(self, action: Action) -> None:
         control.send_in(self.trace, action.channel, action.sent, quiet=True)
 
-    def _shown(self) -> Callable[[], None]:
+    def shown(self) -> Callable[[], None]:
         """What makes the host see again what it sees now."""
         seen, held = dict(self.seen), dict(self.objects.held)
         uncounted = set(self.trace.uncounted)
@@ -114,7 +114,7 @@ class Showing(Interpreter):
 
     def write_without_sending(self, action: Action) -> list[str] | None:
         """As `write_back`, where that takes no values of the graph; None where it does."""
-        go_back, tried = self._shown(), action.copied()
+        go_back, tried = self.shown(), action.copied()
         lines = self.write_back(tried)
         if len(tried.sent) > len(action.sent):
             go_back()
