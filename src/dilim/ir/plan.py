@@ -28,6 +28,8 @@ POOL: Final = 32
 """Address of the threads' pool."""
 LINK: Final = 40
 """8 bytes for the list of free activations."""
+STOP: Final = 48
+"""int64: not 0 if the program has been told to stop."""
 SLOTS: Final = 64
 """Offset of the first slot."""
 ALIGNMENT: Final = 64

@@ -12,7 +12,8 @@
     holds, the body gives the next carried values, of the same types. The results are the last ones.
 ``send[channel=name](*values)``
     Hand values to the host. No result. A channel point. With ``final=True`` the program does not go
-    on from there: the host leaves it. With ``quiet=True`` the host writes no variable there.
+    on from there: the host leaves it. With ``quiet=True`` the host writes no variable there. With
+    ``stop=True`` the program passes by, unless it was told to stop.
 ``receive[channel=name]() -> results``
     Take values from the host. A channel point.
 ``fused(*inputs) {body} -> results``

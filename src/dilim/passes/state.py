@@ -63,7 +63,8 @@ class _Walk:
                 node = self._control(node, unseen)
             elif node.op in CHANNELS:
                 unseen.clear()
-                self.contents.clear()
+                if host_may_write(node):
+                    self.contents.clear()
             elif may_raise(node):
                 unseen.clear()
             nodes.append(node)

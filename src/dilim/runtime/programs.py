@@ -43,7 +43,7 @@ class Activation:
         slots: the addresses of inputs, results and variables.
     """
 
-    __slots__ = ("_budget", "_failed", "_whole", "address", "memory", "slots")
+    __slots__ = ("_budget", "_failed", "_stop", "_whole", "address", "memory", "slots")
 
     def __init__(self, size: int, slots: int, pool: int) -> None:
         self._whole = np.zeros(size + p.ALIGNMENT, np.uint8)
@@ -52,6 +52,7 @@ class Activation:
         self.address = address_of(self.memory)
         self.slots = self.memory[p.SLOTS : p.SLOTS + 8 * slots].view(np.uint64)
         self._budget = self.memory[p.BUDGET : p.BUDGET + 8].view(np.int64)
+        self._stop = self.memory[p.STOP : p.STOP + 8].view(np.int64)
         self._failed = self.memory[: p.OFFENDING + 8].view(np.int32)
         self.memory[p.POOL : p.POOL + 8].view(np.uint64)[0] = pool
 
@@ -67,6 +68,10 @@ class Activation:
     def grant(self, turns: int) -> None:
         """Allow so many turns of loops until the next safepoint."""
         self._budget[0] = turns
+
+    def tell_to_stop(self, told: bool) -> None:
+        """Let the program stop, or not, where it comes to a send that waits for that."""
+        self._stop[0] = told
 
     def failure(self) -> tuple[int, int, int]:
         """Number of the kernel call that failed, of its check, and the offending value."""

@@ -19,6 +19,7 @@ from dilim.errors import GraphError, ShapeError
 from dilim.ir.graph import Graph, Value
 from dilim.ir.plan import Point
 from dilim.ir.structure import CHANNELS, SEND, walk, written
+from dilim.runtime import interrupts
 from dilim.runtime.build import load_function
 from dilim.runtime.programs import LONG, Activation, Native, NativeProgram, address_of
 from dilim.runtime.reference import ReferenceProgram
@@ -124,7 +125,9 @@ class Session:
             IndexError, ValueError: an operation fails as it does when it is computed eagerly.
 
         What a handler raises comes out as it is. Whatever is raised, variables hold what was
-        written before, and the session can be used again.
+        written before, and the session can be used again. Where Ctrl-C comes while machine code
+        runs, or Python code of dilim's, it goes on to the end of the turn of the loop, and if there
+        is a ``send`` that waits for that, its handler is called.
         """
         if outputs is None:
             results = list(map(np.empty, self._shapes, self._dtypes))
@@ -147,6 +150,7 @@ class _NativeRuns:
         self._native = native
         self._points = native.built.points
         self._handlers = [handlers[point.channel] for point in self._points]
+        self._may_stop = bool(self._points) and native.built.loops
         self._free: list[Runner | _PlainRunner] = []
         self._activations: dict[Runner | _PlainRunner, Activation] = {}
 
@@ -158,10 +162,18 @@ class _NativeRuns:
         except IndexError:
             runner = self._new_runner()
         arrays = (*inputs, *results, *variables)  # they must live until the run is over
+        told = _Told(runner, self._activations[runner]) if self._may_stop else None
+        listens = told is not None and interrupts.listen(told)
         try:
             if status := runner.start(*arrays):
-                self._go_on(runner, status, at_safepoint)
+                self._go_on(runner, status, at_safepoint, told)
+            if told is not None and told.is_told:
+                raise KeyboardInterrupt
         finally:
+            if listens:
+                interrupts.end()
+            if told is not None and told.is_told:
+                told.forget(self._native.turns)
             self._free.append(runner)
 
     def served(self) -> dict[str, int]:
@@ -170,6 +182,12 @@ class _NativeRuns:
             for point, count in zip(self._points, runner.served(), strict=True):
                 found[point.channel] += count
         return found
+
+    def _finish_turn(self, runner: Runner | _PlainRunner) -> None:
+        """Stop a run where something waits for that, else at the end of the turn."""
+        runner.grant(1, False)
+        if runner.resume() == driver.SAFEPOINT:
+            raise KeyboardInterrupt
 
     def _new_runner(self) -> Runner | _PlainRunner:
         native = self._native
@@ -188,12 +206,20 @@ class _NativeRuns:
         self._activations[runner] = activation
         return runner
 
-    def _go_on(self, runner: Runner | _PlainRunner, status: int, at_safepoint: Safepoint) -> None:
+    def _go_on(
+        self,
+        runner: Runner | _PlainRunner,
+        status: int,
+        at_safepoint: Safepoint,
+        told: _Told | None,
+    ) -> None:
         """Finish a run that came to a safepoint, or raise what made it fail."""
         native = self._native
         while status == driver.SAFEPOINT:
             if at_safepoint is not None:
                 at_safepoint()
+            if told is not None and told.is_told:
+                self._finish_turn(runner)
             points, started = sum(runner.served()), time.perf_counter()
             status = runner.resume()
             if status == driver.SAFEPOINT:  # so all of the budget was used
@@ -203,6 +229,26 @@ class _NativeRuns:
                 runner.grant(native.turns, seconds > LONG_STRETCH * points)
         if status != driver.DONE:
             raise native.failure(*self._activations[runner].failure())
+
+
+class _Told:
+    """A run that may be told to stop; see `interrupts.Stoppable`."""
+
+    def __init__(self, runner: Runner | _PlainRunner, activation: Activation) -> None:
+        self._runner = runner
+        self._activation = activation
+        self.is_told = False
+
+    def tell_to_stop(self) -> None:
+        """Stop where the program waits for that, or at the end of a turn where it does not."""
+        self.is_told = True
+        self._activation.tell_to_stop(True)
+        self._activation.grant(1)
+
+    def forget(self, turns: int) -> None:
+        """Be ready for another run."""
+        self._activation.tell_to_stop(False)
+        self._runner.grant(turns, False)
 
 
 @functools.cache

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
 from dilim.errors import CheckError
+from dilim.runtime.interrupts import is_ours
 from dilim.slicing.pictures import Difference, Look, Picture, difference, text_looks
 from dilim.slicing.reach import roots_of
 from dilim.slicing.region import Region
 from dilim.slicing.sliced import Sliced
 from dilim.slicing.snapshots import Snapshot
-from dilim.slicing.tracebacks import is_ours
 from dilim.slicing.wording import short_path
 
 

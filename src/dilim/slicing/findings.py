@@ -178,7 +178,7 @@ class Findings:
     def _points(self, graph: Graph) -> Iterator[Point]:
         actions = {action.channel: action for action in self.region.actions}
         for node, loops, each_turn in _with_loops(graph, 0, False):
-            if node.op not in CHANNELS:
+            if node.op not in CHANNELS or node.params.get("stop"):
                 continue
             action = actions[node.params["channel"]]
             site = _site(self.region.graph, node)

@@ -75,7 +75,7 @@ class Runner:
         except Left:
             return False
         except BaseException as error:
-            if isinstance(error, Exception) or host.contexts:
+            if isinstance(error, Exception) or host.contexts or host.is_stopped:
                 self._seen_by_user(error)
             self._count_all(memory)
             host.unwind(error)

@@ -110,7 +110,7 @@ class Showing(Interpreter):
         """
         if any(known.swallows for scope in self.scopes for known in scope.contexts):
             raise OnHost("it may fail in a context that may swallow errors")
-        go_back = self._shown()
+        go_back = self.as_shown()
         action = Action(f"{WRITE}{len(self.actions)}", self.callers())
         action.lines += self.write_back(action, now=True)
         if not action.lines:
@@ -134,7 +134,7 @@ class Showing(Interpreter):
     def _send(self, action: Action) -> None:
         control.send_in(self.trace, action.channel, action.sent, quiet=True)
 
-    def _shown(self) -> Callable[[], None]:
+    def as_shown(self) -> Callable[[], None]:
         """What makes the host see again what it sees now."""
         seen, held = (dict(self.seen), dict(self.shown)), dict(self.objects.held)
         uncounted = set(self.trace.uncounted)
@@ -147,7 +147,7 @@ class Showing(Interpreter):
 
     def write_without_sending(self, action: Action) -> list[str] | None:
         """As `write_back`, where that takes no values of the graph; None where it does."""
-        go_back, tried = self._shown(), action.copied()
+        go_back, tried = self.as_shown(), action.copied()
         lines = self.write_back(tried, now=True)
         if len(tried.sent) > len(action.sent):
             go_back()

@@ -128,9 +128,24 @@ def _is_recorded(value: Any) -> bool:
 
 def _leave(slicer: Hosting, reason: str, again: bool, follows: bool, decision: Any) -> None:
     action = slicer.action(LEAVE)
-    lines: list[str] = []
+    lines, levels = handed_over(slicer, action, again)
     if decision is not None:
         lines.append(f"R.decided.add({slicer.entry.constant(decision)})")
+    action.lines += lines + slicer.write_back(action)
+    action.lines.append(f"R.leave({levels}, {reason!r}, {follows})")
+    control.send_in(slicer.trace, action.channel, action.sent)
+    slicer.end_here()
+
+
+def handed_over(slicer: Hosting, action: Action, again: bool = False) -> tuple[list[str], str]:
+    """Code that binds all local names on the host, and the constant that tells where it goes on.
+
+    Args:
+        slicer: who interprets.
+        action: what needs it.
+        again: whether the host begins with the statement at hand, not after it.
+    """
+    lines: list[str] = []
     levels = []
     for scope in slicer.scopes:
         repeats = again and scope is slicer.scope
@@ -140,10 +155,7 @@ def _leave(slicer: Hosting, reason: str, again: bool, follows: bool, decision: A
         around = tuple(known.around for known in scope.contexts)
         target = target_of(scope)
         levels.append(Level(scope.number, scope.code, scope.function, path, target, caller, around))
-    action.lines += lines + slicer.write_back(action)
-    action.lines.append(f"R.leave({slicer.entry.constant(levels)}, {reason!r}, {follows})")
-    control.send_in(slicer.trace, action.channel, action.sent)
-    slicer.end_here()
+    return lines, slicer.entry.constant(levels)
 
 
 def target_of(scope: Scope) -> str:

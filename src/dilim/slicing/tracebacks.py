@@ -5,18 +5,15 @@ from __future__ import annotations
 import ast
 import types
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Final, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
+from dilim.runtime.interrupts import is_ours
 from dilim.slicing.templates import written
 
 Caller: TypeAlias = tuple[str, str, int] | tuple[str, str, int, ast.AST]
 """The name of a function's code, its file, the line of a call, and perhaps the call's syntax."""
 
 Error = TypeVar("Error", bound=BaseException)
-
-_PACKAGE: Final = Path(__file__).parent.parent
-_OURS: Final = tuple(str(_PACKAGE / part) for part in ("slicing", "runtime", "backends"))
 
 
 def users_view(error: Error, callers: Sequence[Caller] = ()) -> Error:
@@ -71,11 +68,6 @@ def called_from(
     for caller in reversed(callers):
         traceback = types.TracebackType(traceback, *_standing_at(caller))
     return traceback
-
-
-def is_ours(filename: str) -> bool:
-    """Whether code of a file is the slicer's own, or made by it."""
-    return filename.startswith(_OURS) or filename.startswith("<dilim")
 
 
 class _Stop(Exception):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dilim.errors import GradientError
 from dilim.ir.types import Type
-from dilim.slicing import bundles, numbers, shown, surprises
+from dilim.slicing import bundles, interrupts, numbers, shown, surprises
 from dilim.slicing.carried import GO, Carried, Place, tensor_in
 from dilim.slicing.carried_objects import tensors_of
 from dilim.slicing.errors import Before, LoopSignal, Peel, Restart, Unsliceable, bound_in_loop
@@ -288,6 +288,7 @@ class Turns(Carried):
         self._test_again()
         slicer.let_go()
         self.kept = dict(slicer.keeping.held)
+        interrupts.stop(slicer, self.statement)
         self.check(at_head, places)
         self.find_given(heads)
         self.find_views(heads)

@@ -330,6 +330,18 @@ class _Driver:
         self._return(SAFEPOINT, head)
 
     def _send(self, node: Node) -> None:
+        if not node.params.get("stop"):
+            self._hand_over(node)
+            return
+        told, by = self._label("told"), self._label("by")
+        on = self._let(f"icmp eq i64 {self._get('i64', p.STOP)}, 0")
+        self._do(f"br i1 {on}, label %{by}, label %{told}")
+        self._open(told)
+        self._hand_over(node)
+        self._branch(by)
+        self._open(by)
+
+    def _hand_over(self, node: Node) -> None:
         point = self._plan.points[node]
         for value, offset in zip(node.inputs, point.offsets, strict=True):
             self._move(value, Place("arena", offset))

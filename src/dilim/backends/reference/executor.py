@@ -224,8 +224,10 @@ class _Run:
         return self.region(region, arrays | dict(zip(region.inputs, given, strict=True)))
 
     def _meet(self, node: Node, operands: Arrays) -> Arrays:
-        """A channel point: hand over, or take."""
+        """A channel point: hand over, or take. Nobody tells this program to stop."""
         channel = node.params["channel"]
+        if node.params.get("stop"):
+            return []
         if self._handlers is not None:
             return _serve(self._handlers[channel], node, operands)
         if self._host is None:
