@@ -291,6 +291,31 @@ def test_backward_inside_of_what_was_computed_outside_is_left_to_python():
     assert line == finish.__code__.co_firstlineno + 1
 
 
+PLAIN = dilim.tensor([1.0, 2.0, 3.0])
+
+
+def of_plain_tensors(x):
+    y = W * x
+    for i in range(40):
+        if x[i % 3] > 0:
+            y = y * PLAIN * 0.5
+    return y.sum()
+
+
+@pytest.mark.parametrize("backend", ["reference", "llvm"])
+def test_a_plain_tensor_that_is_written_after_the_call_is_missed_by_backward(backend):
+    def refusal(function):
+        total = function(dilim.tensor(POSITIVE))
+        PLAIN.mul_(1.0)
+        with pytest.raises(dilim.errors.GradientError) as caught:
+            total.backward()
+        return str(caught.value)
+
+    compiled = dilim.compile(of_plain_tensors, compile_after=0, backend=backend)
+    assert refusal(compiled) == refusal(of_plain_tensors)
+    assert compiled.statistics.fallbacks == []
+
+
 def returned_and_then_written(x):
     y = W * W if x.sum() > 0 else (W * x).exp()
     return y, (y * W).sum()

@@ -99,6 +99,7 @@ class Recorder:
         arrays: Sequence[np.ndarray],
         serial: int,
         moments: tuple[tuple[int, int], ...],
+        plain: dict[int, Tensor],
     ) -> None:
         """Keep what it takes to record what a branch or loop of the graph has computed."""
         if self._is_recorded(number, turn):
@@ -106,7 +107,7 @@ class Recorder:
         known = {value: np.array(array) for value, array in zip(values, arrays, strict=True)}
         firsts = ((at, self._first(k, turn)) for at, k in moments)
         passed = [(at, first - ROOM) for at, first in firsts if first is not None]
-        self.nodes[number] = Replay(region, inputs, known, serial, passed)
+        self.nodes[number] = Replay(region, inputs, known, serial, passed, plain)
 
     def attach(
         self, number: int, turn: Turn, x: Tensor, whole: int, part: int, is_certain: bool

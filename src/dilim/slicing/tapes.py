@@ -21,7 +21,7 @@ from dilim.slicing.errors import Restart, Unsliceable
 from dilim.slicing.host import Objects
 from dilim.slicing.program import Statement
 from dilim.slicing.values import Held
-from dilim.tensors.region_tape import Region, can_replay, needed_by
+from dilim.tensors.region_tape import Region, can_replay, needed_by, plain_inputs
 from dilim.tensors.tape import SPACING, Node, now
 from dilim.tensors.tensor import Tensor
 
@@ -120,11 +120,23 @@ class Tapes:
             values = needed_by(node.op)
             arrays = "".join(f"{action.send(self._trace.symbol(value))}, " for value in values)
             region, given = map(entry.constant, (node.op, values))
-            passed = self._passed(node)
-            return f"R.defer({head}, {region}, ({inputs}), {given}, ({arrays}), {place}, {passed})"
+            rest = f"{place}, {self._passed(node)}, {{{self._plain(node.op, action)}}}"
+            return f"R.defer({head}, {region}, ({inputs}), {given}, ({arrays}), {rest})"
         made = self._objects.bare(result, action)
         op, params = map(entry.constant, (node.op, node.params))
         return f"R.record({head}, {made}, {op}, ({inputs}), {params}, {place})"
+
+    def _plain(self, region: Region, action: Action) -> str:
+        """Code for the tensors without gradient that a region was applied to and others can write.
+
+        Their numbers are sent; but if they are written later, the gradient that needs them is lost.
+        """
+        objects, found = self._objects, {id(x): x for x in plain_inputs(region)}
+        return "".join(
+            f"{key}: {objects.expression(x, action)}, "
+            for key, x in found.items()
+            if objects.entry.slot(x) is not None or not self._trace.owns(x) or objects.has(x)
+        )
 
     def _passed(self, whole: Node) -> tuple[tuple[int, int], ...]:
         """The moments of the host inside a branch, and their numbers."""

@@ -107,8 +107,8 @@ class Record:
                 for x, value in zip(node.inputs or (), node.values, strict=True)
             ]
             inputs = [
-                made[id(edge)] if edge is not None else operand
-                for edge, operand in zip(node.edges, operands, strict=True)
+                made[id(edge)] if edge is not None else stage.plain(x, operand)
+                for x, edge, operand in zip(node.inputs or (), node.edges, operands, strict=True)
             ]
             if isinstance(node.op, Region):
                 made[id(node)] = node.op.replay(stage, inputs, arrays)
@@ -277,6 +277,17 @@ class Region(Joint):
         """The values that the region computes."""
         for record in self.inner():
             yield from record.own()
+
+
+def plain_inputs(region: Region) -> Iterator[Tensor]:
+    """The tensors without gradient that the recorded operations of a region were applied to."""
+    for record in region.inner():
+        for node in record.nodes:
+            if isinstance(node.op, Region):
+                yield from plain_inputs(node.op)
+            for x, edge in zip(node.inputs or (), node.edges, strict=False):
+                if edge is None and isinstance(x, Tensor):
+                    yield x
 
 
 def needed_by(region: Region) -> list[Value]:

@@ -9,7 +9,7 @@ execution would have recorded, in its place among the rest.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ class Stage:
         moments: when operations were recorded outside of the graph, in order: the serial of the
             graph's tape that comes after an operation -> the serial that this gets.
         given: tensors from outside, with the edges that they had and the versions of their memory.
+        plain: id of a tensor of the graph -> the tensor from outside that it was.
     """
 
     def __init__(
@@ -39,11 +40,22 @@ class Stage:
         serial: int,
         moments: Sequence[tuple[int, int]],
         given: Sequence[tuple[Tensor, Any, int]],
+        plain: Mapping[int, Tensor],
     ) -> None:
         self._serials = itertools.count(serial)
         self._moments = [(after, itertools.count(first)) for after, first in moments]
         self._given = {id(x): (x, edge, version) for x, edge, version in given}
+        self._plain = plain
         self.nodes: list[Node] = []
+
+    def plain(self, x: Any, operand: Any) -> Any:
+        """What an operation is recorded with for an input without gradient.
+
+        Args:
+            x: the input in the graph.
+            operand: its numbers.
+        """
+        return self._plain.get(id(x), operand)
 
     def compute(self, graph: Graph, arrays: Arrays) -> None:
         """Carry out the nodes of a region; their values are added to the arrays."""
@@ -96,6 +108,7 @@ class Replay:
         arrays: the numbers that it began with; taken over.
         serial: of the first operation that is recorded.
         moments: see `Stage`.
+        plain: tensors of the graph without gradient -> the same outside.
     """
 
     def __init__(
@@ -105,8 +118,11 @@ class Replay:
         arrays: Arrays,
         serial: int,
         moments: Sequence[tuple[int, int]],
+        plain: Mapping[int, Tensor],
     ) -> None:
-        self._whole = _on_tape(region, inputs)
+        self._whole = _on_tape(region, (*inputs, *plain.values()))
+        self._count = len(inputs)
+        self._plain = plain
         self._arrays = arrays
         self._serial = serial
         self._moments = moments
@@ -117,7 +133,7 @@ class Replay:
     @property
     def is_certain(self) -> bool:
         """Whether everything from outside that may have a gradient has one."""
-        return None not in self._whole.edges
+        return None not in self._whole.edges[: self._count]
 
     @property
     def inputs(self) -> Any:
@@ -136,11 +152,12 @@ class Replay:
         if self._results is None:
             whole: Any = self._whole
             given = list(zip(whole.inputs, whole.edges, whole.versions, strict=True))
-            stage = Stage(self._serial, self._moments, given)
+            stage = Stage(self._serial, self._moments, given, self._plain)
             with eagerly(), no_grad():
-                self._results = whole.op.replay(stage, list(whole.inputs), self._arrays)
+                inputs = list(whole.inputs[: self._count])
+                self._results = whole.op.replay(stage, inputs, self._arrays)
             self._nodes = stage.nodes
-            self._arrays = {}
+            self._arrays, self._plain = {}, {}
             self._whole.release()
             if self._is_released:
                 self.release()
