@@ -58,6 +58,23 @@ def f(a, b, n):
 """,
         after="fill(result)",
     ),
+    "a view of what several inner branches have chosen, written": _small(
+        """
+def f(a, b, n):
+    if n > 1:
+        if n > 2:
+            a = b
+        elif n > 3:
+            a = b * 2
+        c = a.T
+        if n > 4:
+            c = c[::-1]
+        b = c[:]
+    b[0] -= 1
+    return b
+""",
+        after="fill(result)",
+    ),
     "a row of what an inner branch has chosen, written": _small(
         """
 def f(x, y, n):

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dilim import dtypes
+from dilim.ir.types import type_of
 from dilim.slicing import numbers, parts
 from dilim.slicing.numbers import Number
 from dilim.slicing.parts import Part
@@ -145,7 +146,7 @@ class CarriedObjects:
 
     def look(self, values: Mapping[Any, Any]) -> bool:
         """See which objects the places have at the end of a turn; whether that was known."""
-        ends = _slots(values)
+        ends = {slot: x for slot, x in _slots(values).items() if self._keeps_type(slot, x)}
         first: dict[int, Slot] = {}
         for slot, x in ends.items():
             first.setdefault(id(x), slot)
@@ -167,6 +168,10 @@ class CarriedObjects:
                         known.append(self._standing_for(candidate))
                     is_known = False
         return is_known
+
+    def _keeps_type(self, slot: Slot, x: Tensor) -> bool:
+        head = self._heads.get(slot)
+        return head is not None and type_of(head) == type_of(x)
 
     def ends(self) -> list[Tensor]:
         """What says at the end of a turn which objects there are."""

@@ -86,17 +86,18 @@ class OneOf:
         Yields:
             Each with True or the flag for it.
         """
-        for flag, each in self.alternatives(x):
+        left = self.alternatives(x)
+        while left:
+            flag, each = left.pop(0)
             whole = None if stays(each) else self.whole(each)
             if whole is None or each._requires_grad:
                 yield flag, each
                 continue
-            for known, source in self.alternatives(whole):
-                holds = known if flag is True else numbers.both(flag, known)
-                with within():
-                    taken = self._view(each, source)
-                for inner, view in self.spread(taken, stays, within):
-                    yield holds if inner is True else numbers.both(holds, inner), view
+            with within():
+                left[:0] = [
+                    (known if flag is True else numbers.both(flag, known), self._view(each, source))
+                    for known, source in self.alternatives(whole)
+                ]
 
     def whole(self, x: Tensor) -> Tensor | None:
         """The tensor, one of several, that another is a view of; None for what is no such view."""
