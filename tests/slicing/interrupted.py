@@ -10,7 +10,7 @@ import traceback
 
 import dilim
 
-FOREVER = 1 << 40
+FOREVER = 1 << 30
 
 
 class State:

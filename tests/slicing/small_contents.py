@@ -432,4 +432,30 @@ def f(x):
     ),
 }
 
+DATA["a list of a branch that the host has seen"] = Small(
+    """
+STATE = {"t": dilim.ones(2)}
+
+def toss():
+    return len(STATE) == 1
+
+def f(x, z, n=1.0):
+    if toss():
+        pass
+    else:
+        return z
+    o = [(n * 2, x - x.mean())]
+    print(o)
+    if z.sum() > 1:
+        print("large")
+    else:
+        print(o)
+    if STATE["t"].max() <= 3:
+        return o
+""",
+    tuple(f"[dilim.arange(3.0), dilim.full(3, {n})]" for n in ("1.0", "0.0", "2.0", "0.0")),
+    None,
+    None,
+)
+
 PROGRAMS = {**DATA, **INDEXES, **TENSORS, **SIZES, **ITERATION}

@@ -354,4 +354,22 @@ def f(x):
     may_leave=True,
 )
 
+USED_UP["what a branch computes from something used up"] = Small(
+    _HEAD
+    + """
+def f(x):
+    if x.sum() > 0:
+        h = W * x
+        h.sum().backward()
+        y = h * x
+    else:
+        y = W * x
+    return y, W.grad
+""",
+    _calls("[dilim.ones(2)]", "[-dilim.ones(2)]"),
+    None,
+    None,
+    fallback="was used up|has used up",
+)
+
 PROGRAMS = {**USED_UP, **AT_ENTRY, **OBJECTS}

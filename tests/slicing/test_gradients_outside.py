@@ -369,3 +369,24 @@ def test_derivatives_of_higher_order_through_a_branch():
     compiled = dilim.compile(either_side, compile_after=0, backend="reference")
     assert curvature(compiled) == curvature(either_side)
     assert compiled.statistics.fallbacks == []
+
+
+def from_a_branch_then_written(x, y):
+    if y.sum() > 0:
+        result = dilim.atan2(W, x)
+    else:
+        result = W * x
+    x[1:] = y[1:] * 3
+    return result
+
+
+@pytest.mark.parametrize("numbers", [POSITIVE, NEGATIVE])
+def test_a_branch_whose_memory_was_written_is_refused_as_always(numbers):
+    def refusal(function):
+        result = function(dilim.tensor(numbers), dilim.tensor(numbers))
+        with pytest.raises(dilim.errors.GradientError) as caught:
+            result.sum().backward()
+        return str(caught.value)
+
+    compiled = dilim.compile(from_a_branch_then_written, compile_after=0, backend="reference")
+    assert refusal(compiled) == refusal(from_a_branch_then_written)

@@ -10,8 +10,10 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dilim.errors import GradientError
 from dilim.ir.structure import IF
 from dilim.slicing.choices import decided
+from dilim.slicing.errors import Unsliceable
 from dilim.slicing.joins import Join
 from dilim.slicing.numbers import Number
 from dilim.slicing.sides import Side, drop, release_again
@@ -48,7 +50,10 @@ def branch(
         decide = functools.partial(_decided, slicer, test, side, run)
         sides.append(_side(slicer, start, since, decide))
     drop(sides, wanted, start)
-    Join(slicer, start, sides[0], sides[1]).finish(test, since)
+    try:
+        Join(slicer, start, sides[0], sides[1]).finish(test, since)
+    except GradientError as error:
+        raise Unsliceable(str(error)) from None
     slicer.objects.end_in({side.frame for side in sides})
     release_again(slicer.trace, sides)
 

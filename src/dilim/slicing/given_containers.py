@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from dilim.errors import GraphError
+from dilim.slicing.errors import Unsliceable
 from dilim.slicing.values import Held, is_same, items_of
 
 if TYPE_CHECKING:
@@ -68,7 +70,10 @@ class Containers:
             now = _items(container)
             if _are_same(known.seen, now):
                 continue
-            line = f"R.refill({known.number}, {self._made(container, action)})"
+            try:
+                line = f"R.refill({known.number}, {self._made(container, action)})"
+            except GraphError:
+                raise Unsliceable("a list or dict with what a branch has made may change") from None
             if known.flag is not True:
                 line = f"if {action.send(known.flag.tensor)}: {line}"
             lines.append(line)
@@ -90,13 +95,23 @@ class Containers:
         return f"{{{', '.join(pairs)}}}"
 
 
+def have_seen_one(a: Held, b: Held) -> bool:
+    """Whether the host has seen the same of something on two paths."""
+    if a.seen.__class__ is b.seen.__class__ is tuple:
+        return _are_same(a.seen, b.seen)
+    return a.seen is b.seen
+
+
 def _items(container: Any) -> tuple[Any, ...]:
     return tuple(x for pair in items_of(container) for x in pair)
 
 
 def _are_same(a: tuple[Any, ...] | None, b: tuple[Any, ...]) -> bool:
-    return (
-        a is not None
-        and len(a) == len(b)
-        and all(x is y or is_same(x, y) for x, y in zip(a, b, strict=True))
-    )
+    return a is not None and len(a) == len(b) and all(map(_is_one, a, b))
+
+
+def _is_one(x: Any, y: Any) -> bool:
+    """Whether two items are one; a tuple may have been taken apart and made again in a branch."""
+    if x.__class__ is y.__class__ is tuple:
+        return _are_same(x, y)
+    return x is y or is_same(x, y)

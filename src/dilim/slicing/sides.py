@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dilim.slicing.given_containers import have_seen_one
 from dilim.slicing.host import Objects
 from dilim.slicing.numbers import Number
 from dilim.slicing.tapes import is_node, on_one_path
@@ -84,7 +85,7 @@ def held_after(
     if is_node(key):
         return lambda _: a if a == b else on_one_path(a, b)
     found: Any = a or b
-    seen = None if a and b and a.seen is not b.seen else found.seen
+    seen = None if a and b and not have_seen_one(a, b) else found.seen
     is_kept = any(x is not None and x.is_kept for x in (a, b))
     if a and b and a.flag is b.flag:
         return lambda _: Held(found.number, seen, found.flag, is_kept)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dilim.autodiff.walk import Joint, Part, reachable, rule_of
+from dilim.errors import GradientError
 from dilim.ir.graph import Graph, Value
 from dilim.ir.structure import READ, RECEIVE, walk
 from dilim.ir.structure import captured as captured_by
@@ -200,6 +201,10 @@ def collect(trace: Trace, outputs: Sequence[Tensor], since: int) -> Record:
     edges = [_edge(x) for x in outputs]
     nodes = reachable([edge for edge in edges if edge is not None], is_inside)
     nodes.reverse()
+    if any(node.inputs is None for node in nodes):
+        raise GradientError(
+            "a branch or loop gives what was computed from something that backward() has used up"
+        )
     used = [
         each
         for node in nodes

@@ -7,8 +7,8 @@ from slicing.fuzz.workers import tally_of
 
 REFERENCE = range(20000, 21500)
 NATIVE = range(30000, 30150)
-WAITING = frozenset({21382})
-"""Programs that wait: a list that is printed, then returned on one path, is a fault of ours."""
+WAITING: frozenset[int] = frozenset()
+"""Programs that wait for being mended."""
 CHUNK = 50
 SHARE = 0.3
 """The least part of the tensor operations of a chunk that is native, whichever programs it has; of
