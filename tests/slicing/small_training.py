@@ -102,8 +102,6 @@ def f(w):
 """,
         ("[P]", "[P * 2]", "[P.detach()]"),
         None,
-        None,
-        fallback="its derivative",
     ),
     "a gradient of an argument": Small(
         "def f(x):\n    (x * x).sum().backward()\n    return x.grad",

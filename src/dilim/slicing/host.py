@@ -321,6 +321,8 @@ class Objects:
                 part, cell, action, "part", lambda: f"{self._tensor(part.owner, action)}, {place}"
             )
         if cell in self.unsure:
+            if self.unsure[cell] in self.entry.decisions:  # it did not help
+                raise Unsliceable("a tensor that a turn before has handed out")
             raise Restart(self.unsure[cell])
         now = self.trace.contents(cell)
         number = self.number_of(cell)

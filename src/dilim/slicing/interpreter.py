@@ -292,8 +292,10 @@ class Interpreter:
 
         Raises:
             OnHost: host code changes it.
+            Unsliceable: a loop carries it.
         """
         if self.trace.owns(leaf):
+            self.trace.is_own_leaf(leaf)
             _refuse_choice(leaf)
             return
         path = self.grad_path(leaf)
@@ -308,6 +310,7 @@ class Interpreter:
     def clear_grad(self, leaf: Tensor) -> None:
         """The gradient of a leaf is forgotten."""
         if self.trace.owns(leaf):
+            self.trace.is_own_leaf(leaf)
             return
         if ("host path", self.grad_path(leaf)) in self.decisions:
             raise OnHost("a gradient that host code changes")

@@ -223,7 +223,7 @@ class Join:
         """The value of the one side that comes to its end; the other gives numbers of its type."""
         if isinstance(value, Tensor) and self.is_outer(value):
             return lambda _: value
-        if isinstance(value, Tensor) and self.trace.is_own_leaf(value):
+        if isinstance(value, Tensor) and self.trace.is_made_leaf(value):
             return lambda _: Conflict(_LEAF)
         if isinstance(value, Tensor):
             pair = (value, None) if side == 0 else (None, value)
@@ -282,7 +282,7 @@ class Join:
 
     def _object(self, a: Tensor, b: Tensor) -> Made:
         """A tensor that is one object or another; the host sees which."""
-        if any(map(self.trace.is_own_leaf, (a, b))):
+        if any(map(self.trace.is_made_leaf, (a, b))):
             return lambda _: Conflict(_LEAF)
         part = identities.part_of_both(self, a, b)
         if part is not None:

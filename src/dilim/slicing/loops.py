@@ -20,9 +20,10 @@ import numpy as np
 from dilim.slicing import contents, host_items, iterators, numbers, program, surprises, tapes
 from dilim.slicing.carried import GO
 from dilim.slicing.errors import OnHost, Peel, Restart, Unsliceable
+from dilim.slicing.kept_turns import WITH_HOST, KeptTurns
 from dilim.slicing.loop_bodies import written
 from dilim.slicing.numbers import Number
-from dilim.slicing.turns import Turns
+from dilim.slicing.turns import ENDLESS, Turns
 from dilim.slicing.values import NEW_LIST, UNBOUND, Host, Range, View
 from dilim.tensors.tensor import Tensor
 
@@ -35,7 +36,6 @@ MOST_INSTEAD: Final = 128
 """Most turns that are laid out flat where the loop cannot be one of the graph."""
 MOST_FLAT: Final = 1000
 """Most turns that are laid out flat at all."""
-_ENDLESS: Final = 1 << 62
 _PLAIN: Final = frozenset({list, tuple, dict, View, set, frozenset, str, bytes, np.ndarray})
 """Types whose items are given by no code of the user's."""
 
@@ -215,7 +215,8 @@ def _counted(slicer: Slicer, statement: program.For, items: Range) -> None:
         slicer.scope.iterators[statement.iterator] = Range(following, items.stop, items.step)
 
     turns = Turns(slicer, statement, [statement.target, *written(statement.body)], begin=begin)
-
+    if not known:
+        turns.memory = KeptTurns(slicer, statement, left=items)
     turns.origins = [
         x.origin
         for x in (items.start, items.stop)
@@ -296,12 +297,17 @@ def _count(items: Range) -> Number:
 
 
 def _while(slicer: Slicer, statement: program.While) -> None:
+    if ("flat", statement) in slicer.decisions:
+        raise Unsliceable(tapes.THROUGH, statement.line)
+
     def test() -> None:
         slicer.block(statement.before, "before")
         slicer.env[GO] = slicer.condition(statement.test)
         slicer.flush()
 
+    actions = len(slicer.actions)
     test()
+    is_pure = len(slicer.actions) == actions
     go = slicer.env[GO]
     if go is False:
         return
@@ -310,8 +316,9 @@ def _while(slicer: Slicer, statement: program.While) -> None:
     names = [*written(statement.before), *written(statement.body), GO]
     runner = Turns(slicer, statement, names, begin=lambda index: None, test=test)
     runner.entered = slicer.env[GO]
+    runner.memory = KeptTurns(slicer, statement, "" if is_pure else WITH_HOST)
     try:
-        runner.run(_ENDLESS, sure=False)
+        runner.run(ENDLESS, sure=False)
     except Peel as peel:
         if slicer.peeled.get(statement, 0) > 1:
             raise Unsliceable(peel.reason, statement.line) from None
@@ -347,8 +354,9 @@ def _hosted(slicer: Slicer, statement: program.For, items: Any) -> None:
     test()
     runner = Turns(slicer, statement, [*written(statement.body), GO], begin=begin, test=test)
     runner.entered, runner.can_peel = slicer.env[GO], False
+    runner.memory = KeptTurns(slicer, statement, WITH_HOST)
     try:
-        runner.run(_ENDLESS, sure=False)
+        runner.run(ENDLESS, sure=False)
     except Peel as peel:
         raise Unsliceable(peel.reason, statement.line) from None
     slicer.env[statement.target] = Host()

@@ -157,7 +157,7 @@ class Naming(Hosting):
     def know_leaves(self, value: Any) -> None:
         """Keep track of the gradients of tensors that an object has."""
         if isinstance(value, Tensor):
-            if self.trace.is_own_leaf(value) or (
+            if self.trace.is_made_leaf(value) or (
                 value.requires_grad and value._node is None and not self.trace.owns(value)
             ):
                 self.leaves.setdefault(id(value), value)

@@ -7,7 +7,7 @@ of the region runs there as plain Python (see `Walker.resume`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -90,6 +90,7 @@ def unless(
     again: bool,
     follows: bool = False,
     decision: Any = None,
+    go_back: Callable[[], None] = lambda: None,
 ) -> None:
     """Where a bool of the graph does not hold, the rest of the region runs on the host.
 
@@ -100,8 +101,14 @@ def unless(
         again: whether the rest begins with the statement at hand, not after it.
         follows: whether that may have been left by a return, break or continue.
         decision: what is decided for the next time that the region is sliced, where it fails.
+        go_back: brings back the state with which the rest begins, if that is an earlier one.
     """
-    slicer.unless(Number(truth, bool), lambda: _leave(slicer, reason, again, follows, decision))
+
+    def leave() -> None:
+        go_back()
+        _leave(slicer, reason, again, follows, decision)
+
+    slicer.unless(Number(truth, bool), leave)
 
 
 def has_tape(slicer: Hosting) -> bool:

@@ -142,7 +142,8 @@ class Tapes:
     def _passed(self, whole: Node) -> tuple[tuple[int, int], ...]:
         """The moments of the host inside a branch, and their numbers."""
         inner = whole.op.inner()  # type: ignore[attr-defined]
-        since = min(node.serial for record in inner for node in record.nodes)
+        serials = [node.serial for record in inner for node in record.nodes]
+        since = min(serials, default=whole.serial)
         moments = enumerate(self._moments)
         return tuple((serial, n) for n, serial in moments if since < serial < whole.serial)
 

@@ -107,11 +107,13 @@ class SlicerTrace(Trace):
         Raises:
             Unsliceable: it is what a loop carries, which may have been computed in another turn.
         """
-        if not self._is_leaf(x):
-            return False
-        if id(x) in self._heads:
+        if self._is_leaf(x) and id(x) in self._heads:
             raise Unsliceable("a gradient with respect to a tensor that a loop carries")
-        return True
+        return self._is_leaf(x)
+
+    def is_made_leaf(self, x: Tensor) -> bool:
+        """The same, but for what a loop carries, whose own gradient nobody asks for."""
+        return self._is_leaf(x) and id(x) not in self._heads
 
     def is_new_leaf(self, x: Tensor) -> bool:
         """Whether a tensor is a leaf that the turn of a loop being built has made."""

@@ -14,6 +14,7 @@ from dilim.slicing.carried_objects import tensors_of
 from dilim.slicing.errors import Before, LoopSignal, Peel, Restart, Unsliceable, bound_in_loop
 from dilim.slicing.interpreter import RESULT
 from dilim.slicing.keeping import Held
+from dilim.slicing.kept_turns import KeptTurns
 from dilim.slicing.loop_bodies import exits, only_changed_in_place
 from dilim.slicing.numbers import Number
 from dilim.slicing.tracing import use_up
@@ -25,6 +26,8 @@ from dilim.tensors.tensor import Tensor
 if TYPE_CHECKING:
     from dilim.slicing.interpreter import State
 
+ENDLESS: Final = 1 << 62
+"""The limit of a loop that may make any number of turns."""
 MOST_ATTEMPTS: Final = 24
 """How often a loop may be interpreted before it is given up."""
 
@@ -38,6 +41,7 @@ class Turns(Carried):
         test: evaluated at the end of a turn: leaves in ``%go`` whether there is another.
         origins: decisions to begin again with where the loop cannot be one of the graph.
         kept: what the host's frames hold at the end of a turn.
+        memory: what it keeps for its derivative, if it is not known how many turns it makes.
     """
 
     _: KW_ONLY
@@ -45,6 +49,7 @@ class Turns(Carried):
     test: Callable[[], None] | None = None
     origins: list[Any] = field(default_factory=list)
     kept: Held = field(default_factory=dict)
+    memory: KeptTurns | None = None
 
     def run(self, limit: Any, sure: bool) -> None:
         """Build the node; the state becomes that after the loop."""
@@ -68,6 +73,9 @@ class Turns(Carried):
                 self.places["name", (depth, name)] = None
         for _ in range(MOST_ATTEMPTS):
             self._check_start()
+            if self.memory is not None:
+                self.memory.guard(limit, self.entered)
+                sure = sure or self.memory.is_guarded
             slicer.let_go()
             start, actions = slicer.save(), len(slicer.actions)
             try:
@@ -133,16 +141,21 @@ class Turns(Carried):
         }
         flat = [*map(self._now, flat), *self.objects.columns()]
         after: dict[Place, Any] = {}
+        is_open = not isinstance(limit, Tensor) and limit == ENDLESS
+        kept = self.memory if is_open and sure else None
+        if kept is not None:
+            kept.begin()
         trace.outer_writes.append({})
         trace.turns.append(now())
         try:
             results = add_loop(
                 trace,
-                limit,
+                kept.count or 0 if kept is not None else limit,
                 flat,
                 lambda index, *args: self._body(start, places, shapes, index, args, after),
                 self._condition(places, shapes),
                 least=1,
+                memory=self.memory,
             )
         finally:
             trace.turns.pop()
@@ -168,6 +181,11 @@ class Turns(Carried):
         for place, number in self.given.items():
             self._let_be_given(place, values[place], number)
         self._after_loop(after, places)
+        if kept is not None:
+            condition: Any = self._condition(places, shapes)
+            with no_grad():
+                is_over = ~condition(None, *results)
+            kept.check(is_over, start)
 
     def _use_up(self, place: Place, value: Any) -> None:
         """Let tensors that a turn uses up be so; what was there before is another object."""
@@ -214,6 +232,8 @@ class Turns(Carried):
         decision: Any = None
         if kind == "name":
             decision = "before", (self.statement, key[1])
+            if decision in slicer.decisions and self.origins:
+                decision = self.origins[0]  # it did not help
         elif kind == "item":
             decision = "host", slicer.made_by[key[0]]
         elif kind == "grad":
@@ -296,6 +316,8 @@ class Turns(Carried):
         for place, shape in zip(places, shapes, strict=True):
             self.collect(place, shape, out)
         out += self.objects.ends()
+        if self.memory is not None:
+            self.memory.end_turn()
         after.update({("name", k): v for k, v in self._own_env().items()})
         return out
 

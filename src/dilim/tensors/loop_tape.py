@@ -6,6 +6,7 @@ itself is computed again from it.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,15 +31,29 @@ Gradients = dict[int, Tensor]
 """Gradients by the number of what a loop carries, or by the identity of an edge."""
 
 
+class Memory(ABC):
+    """How much a loop keeps for its derivative, which may not be asked for."""
+
+    @abstractmethod
+    def turns(self, size: int) -> int | None:
+        """How many turns are kept, each of which takes so many bytes; None for no derivative."""
+
+    @abstractmethod
+    def ask(self) -> None:
+        """The derivative of a loop that keeps nothing is asked for. Always raises."""
+
+
 @dataclass(slots=True, eq=False)
 class Turns(Region):
     """`loop` on the tape.
 
     Attributes:
         trace: the graph.
-        limit: most turns.
-        least: fewest turns, where there is a condition.
-        count: how many there were, if there is a condition.
+        limit: most turns of which something is kept.
+        least: fewest turns, where their number is not known.
+        is_exact: whether there are as many as the limit says.
+        memory: see `loops.add_loop`.
+        count: how many there were; None if nothing is kept.
         condition: the region of the condition, if there is one.
         record: what the body records.
         index: the index, as the body takes it.
@@ -55,6 +70,8 @@ class Turns(Region):
     trace: Trace
     limit: int
     least: int
+    is_exact: bool
+    memory: Memory | None
     count: Value | None
     condition: Graph | None
     record: Record
@@ -81,7 +98,7 @@ class Turns(Region):
             states.append(following)
             captured.append(found)
         ends = states[self.least :] if surely else states
-        if self.count is None:
+        if self.is_exact:
             first, turns = states.index(states[-1]), self.limit
             if turns > first:  # from there on they go round
                 turns = first + (turns - first) % (len(states) - 1 - first)
@@ -118,6 +135,8 @@ class Turns(Region):
                 "backward: derivatives of higher order through a loop are not there; write the "
                 "loop in Python, which lays the turns out one after the other"
             )
+        if self.count is None and self.memory is not None:
+            self.memory.ask()
         reached = self.leads_to(gradients, surely=False)
         unsure = reached - self.leads_to(gradients, surely=True)
         if any(before[position] is None for position in unsure):
@@ -136,7 +155,8 @@ class Turns(Region):
         While other values have a gradient than in the turn after, turns are laid out flat, so that
         none that has no gradient is taken for one whose gradient is 0.
         """
-        last = None if self.count is None else self.trace.symbol(self.count)
+        count: Any = self.count
+        last = None if self.is_exact else self.trace.symbol(count)
         most = min(self.limit, len(self.start)) if last is None else self.least
         flat = 0
         while flat < most and self._step(set(own))[0] != own.keys():
@@ -229,13 +249,15 @@ class Turns(Region):
             made = cloned(trace, region, given)
             return trace.symbol(made.get(region.outputs[0], region.outputs[0]))
 
+        most = trace.symbol(values.get(self.most, self.most))
         return self.build(
             trace,
-            self.limit,
+            self.limit if self.memory is None else most,
             start,
             body,
             None if self.condition is None else condition,
             self.least,
+            self.memory,
         )
 
     def replay(self, stage: Stage, inputs: list[Tensor], arrays: Arrays) -> list[Tensor]:

@@ -13,7 +13,7 @@ from dilim.ir.structure import LOOP
 from dilim.ir.types import Type, type_of
 from dilim.tensors.cells import Frame
 from dilim.tensors.creation import asarray
-from dilim.tensors.loop_tape import Turns
+from dilim.tensors.loop_tape import Memory, Turns
 from dilim.tensors.region_tape import Record, collect, put_on_tape
 from dilim.tensors.regions import Built, add_region_node, inside, zeros_of
 from dilim.tensors.tape import mode, no_grad, now
@@ -54,6 +54,7 @@ def add_loop(
     body: Body,
     condition: Callable[..., Any] | None,
     least: int = 0,
+    memory: Memory | None = None,
 ) -> list[Tensor]:
     """A loop as a node of a graph; see `dilim.loop`.
 
@@ -64,6 +65,7 @@ def add_loop(
         body: a turn.
         condition: whether there is another.
         least: how often it runs at least, as the caller knows.
+        memory: what is kept for the derivative; by default all turns, whose number must be known.
     """
     with_gradient = [mode.recording and x.requires_grad for x in start]
     while True:
@@ -81,13 +83,7 @@ def add_loop(
     if not (mode.recording and any(with_gradient)):
         built = add_region_node(trace, LOOP, inputs, draft.frames, draft.outputs, kinds)
         return [trace.symbol(x) for x in built.results]
-    if isinstance(limit, Tensor):
-        raise GradientError(
-            "loop: expected a Python int as limit, received a tensor: for derivatives it must be "
-            "known how often the loop runs at most; use condition= to end it earlier"
-        )
-    most_turns = max(int(limit), 0)
-    return _add_with_gradient(trace, most_turns, start, with_gradient, draft, inputs, least)
+    return _add_with_gradient(trace, limit, start, with_gradient, draft, inputs, least, memory)
 
 
 def _draft(
@@ -130,41 +126,48 @@ def _draft(
 
 def _add_with_gradient(
     trace: Trace,
-    limit: int,
+    limit: int | Tensor,
     start: list[Tensor],
     with_gradient: list[bool],
     draft: _Draft,
     inputs: list[Value],
     least: int,
+    memory: Memory | None,
 ) -> list[Tensor]:
-    """A loop that keeps what each turn began with, on the tape."""
+    """A loop on the tape, which keeps what each turn began with."""
     record: Any = draft.record
     body = draft.frames[-1]
     written = {cell for frame in draft.frames for cell in frame.written}
     carried = len(start)
     kept = body.builder.inputs[1:]
     kept += [value for cell, value in body.reads.items() if cell in written]
-    _check_size(limit, kept)
+    size = sum(x.type.size * x.dtype.itemsize for x in kept)
+    rows = _all_turns(limit, size) if memory is None else memory.turns(size)
     own = len(body.builder.nodes)
-    extra = [Type((limit, *x.shape), x.dtype) for x in kept] + [INDEX]
+    extra = [] if rows is None else [Type((rows, *x.shape), x.dtype) for x in kept] + [INDEX]
     built = _with_memory(trace, draft, kept, extra, inputs)
     region = built.regions[-1]
     added = len(body.builder.nodes) - own
-    record.graph = replace(region, nodes=region.nodes[:-added], outputs=region.outputs[:carried])
+    region = replace(region, nodes=region.nodes[: len(region.nodes) - added])
+    record.graph = replace(region, outputs=region.outputs[:carried])
     record.renamed = built.renamed[-1]
     results = [trace.symbol(x) for x in built.results[:carried]]
     leaves = {id(x) for x in draft.arguments}
     captured = {key: x for key, x in record.captured.items() if key not in leaves}
     has_condition = len(draft.frames) > 1
+    is_exact = not (has_condition or isinstance(limit, Tensor))
+    columns = built.results[carried:-1] if extra else kept
     turns = Turns(
         trace,
-        limit,
+        rows if rows is not None else 0,
         least,
-        built.results[-1] if has_condition else None,
+        is_exact,
+        memory,
+        built.results[-1] if extra else None,
         built.regions[0] if has_condition else None,
         record,
         body.builder.inputs[0],
-        list(zip(kept, built.results[carried:-1], strict=True)),
+        list(zip(kept, columns, strict=True)),
         draft.arguments,
         start,
         inputs[1:],
@@ -187,6 +190,9 @@ def _with_memory(
     for frame in draft.frames[:-1]:
         for kind in extra:
             frame.builder.input(kind)
+    if not extra:
+        kinds = [type_of(x) for x in draft.after]
+        return add_region_node(trace, LOOP, inputs, draft.frames, draft.outputs, kinds)
     builder = draft.frames[-1].builder
     memory = [builder.input(kind) for kind in extra]
     results = draft.outputs[-1]
@@ -199,10 +205,28 @@ def _with_memory(
     return add_region_node(trace, LOOP, [*inputs, *first], draft.frames, draft.outputs, kinds)
 
 
-def _check_size(limit: int, kept: Sequence[Value]) -> None:
-    size = limit * sum(x.type.size * x.dtype.itemsize for x in kept)
-    if size > KEPT_LIMIT:
+def _all_turns(limit: int | Tensor, size: int) -> int:
+    """The number of turns of a loop, if all can be kept.
+
+    Args:
+        limit: of the loop.
+        size: the bytes of one turn.
+    """
+    if isinstance(limit, Tensor):
         raise GradientError(
-            f"loop: its derivative needs what each of {limit} turns began with, {size:,} bytes, "
-            f"more than the {KEPT_LIMIT:,} that are allowed; make fewer turns, or use detach()"
+            "loop: expected a Python int as limit, received a tensor: for derivatives it must be "
+            "known how often the loop runs at most; use condition= to end it earlier"
+        )
+    turns = max(int(limit), 0)
+    check_size(turns, size)
+    return turns
+
+
+def check_size(turns: int, size: int) -> None:
+    """See whether so many turns of so many bytes can be kept."""
+    if turns * size > KEPT_LIMIT:
+        raise GradientError(
+            f"loop: its derivative needs what each of {turns} turns began with, {turns * size:,} "
+            f"bytes, more than the {KEPT_LIMIT:,} that are allowed; make fewer turns, or use "
+            "detach()"
         )
