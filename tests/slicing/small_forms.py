@@ -1,5 +1,6 @@
 """More small programs: forms of Python; see `small_programs`."""
 
+from slicing.comparing import Call
 from slicing.small_programs import MATRIX, Small
 
 LAYERS = """
@@ -169,5 +170,86 @@ def f(t, n, verbose):{BREAK}
 """,
         BREAKS,
         1,
+    ),
+    "match in a loop": Small(
+        """
+def f(x, n):
+    for i in range(n):
+        match i % 5:
+            case 0:
+                x = x + 1
+            case 1 | 2:
+                x = x * 2
+            case 3 if x.sum() > 5:
+                x = x - 1
+            case k if k > 3:
+                x = x * k
+            case _:
+                x = x * 0.5
+    return x
+""",
+        ("[dilim.ones(2), 3]", "[dilim.ones(2), 12]", "[dilim.ones(2), 30]"),
+    ),
+    "match of words, and a name that no case binds": Small(
+        """
+def f(x, how):
+    match how:
+        case "up":
+            y = x + 1
+        case None | "none":
+            y = x
+        case True:
+            y = x * 5
+        case 1 as k:
+            y = x * k * 7
+        case -1:
+            return -x
+    return y
+""",
+        tuple(f"[dilim.ones(2), {x!r}]" for x in ("up", None, True, 1, 2, -1, "none", "up")),
+        None,
+        None,
+        raises=(5,),
+    ),
+    "match of what compares in its own way": Small(
+        """
+class Odd:
+    def __eq__(self, other):
+        print("asked", other)
+        if other == "c":
+            raise KeyError(other)
+        return other == N
+
+N = "b"
+
+def f(x):
+    match Odd():
+        case "a":
+            return x
+        case "b":
+            return x * 2
+        case "c":
+            return x * 3
+""",
+        ("[dilim.ones(2)]", Call("[dilim.ones(2)]", before="N = 3"), "[dilim.ones(2)]"),
+        None,
+        None,
+        raises=(2, 3),
+    ),
+    "match of a tensor": Small(
+        """
+def f(x):
+    match x:
+        case 1.0:
+            return "one"
+        case 2.0:
+            return "two"
+    return x
+""",
+        ("[dilim.ones(())]", "[dilim.full((), 2.0)]", "[dilim.zeros(())]", "[dilim.ones(2)]"),
+        0,
+        None,
+        raises=(4,),
+        fallback="the truth of a tensor of several elements",
     ),
 }

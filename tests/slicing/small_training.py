@@ -171,6 +171,62 @@ def f(n):
         STEPS,
         1,
     ),
+    "a learning rate that is read, and set on some paths": Small(
+        SGD
+        + """
+def f(n):
+    for k in range(n):
+        OPT.zero_grad()
+        (W * W).sum().backward()
+        OPT.step()
+        if k % 3 == 2:
+            OPT.learning_rate = OPT.learning_rate * 0.5
+        elif k > 3:
+            OPT.learning_rate *= 1.25
+        if k == 7:
+            print(OPT.learning_rate, OPT.current_learning_rate)
+    return W.detach().clone(), OPT.learning_rate, OPT.state_dict()
+""",
+        ("[2]", "[9]", "[9]", "[1]", "[20]"),
+        None,
+        None,
+        may_leave=True,
+    ),
+    "a learning rate that is refused": Small(
+        SGD
+        + """
+def f(n):
+    for k in range(n):
+        OPT.learning_rate = 0.5 - k * 0.1
+        OPT.zero_grad()
+        (W * W).sum().backward()
+        OPT.step()
+    return W.detach().clone()
+""",
+        ("[3]", "[9]", "[4]", "[4]"),
+        None,
+        None,
+        raises=(2,),
+        may_leave=True,
+    ),
+    "a schedule that becomes a number": Small(
+        SGD
+        + """
+def f(n):
+    OPT.learning_rate = optim.ExponentialDecay(0.1, 0.5) if n > 3 else 0.3
+    for k in range(n):
+        OPT.zero_grad()
+        (W * W).sum().backward()
+        OPT.step()
+        if k == 1:
+            OPT.learning_rate = 0.01
+    return W.detach().clone(), OPT.current_learning_rate
+""",
+        ("[3]", "[9]", "[1]", "[4]"),
+        None,
+        None,
+        may_leave=True,
+    ),
     "a learning rate that the function changes": Small(
         SGD
         + """

@@ -327,7 +327,8 @@ def f(steps):
 
 
 def test_a_rollout_sends_the_action_and_receives_the_observation():
-    seen = check(ROLLOUT, *[Call("[25]")] * 3, sends=25, receives=25)
+    # beside the observation: whether the episode is over, for the graph decides what comes next
+    seen = check(ROLLOUT, *[Call("[25]")] * 3, sends=25, receives=25 + 25)
     assert seen.value("REPLAY") == "list of 75"
 
 

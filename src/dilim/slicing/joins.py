@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from dilim.slicing.slicer import Slicer
 
 _LEAF = "a tensor that requires a gradient is made on one path"
-_STALE = object()  # what the host sees of an attribute after branches that differ
 
 
 class Join:
@@ -108,9 +107,7 @@ class Join:
         joined.held = {key: x for key, make in held.items() if (x := make(results)) is not None}
         joined.handed = common(a.state.handed, b.state.handed)
         joined.received = common(a.state.received, b.state.received)
-        joined.seen = dict.fromkeys({**a.state.seen, **b.state.seen}, _STALE)
-        joined.seen |= common(a.state.seen, b.state.seen)
-        joined.shown = {}
+        joined.seen = shown.seen_by_both(a.state, b.state)
         joined.keeping = keeping.joined(*(x.state.keeping for x in self.sides if not x.dead))
         if a.dead != b.dead:
             alive = b.state if a.dead else a.state

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.ir.types import Type
-from dilim.slicing import attributes, contents, splits
+from dilim.slicing import attributes, contents, rates, splits
 from dilim.slicing.attributes import is_module
 from dilim.slicing.errors import OnHost, attempted
 from dilim.slicing.fingerprints import Kept
@@ -102,8 +102,10 @@ def _called(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, 
         owner = function
     clears = getattr(function, "__name__", "") == "zero_grad"
     contents.rely_on(slicer, owner, only_walks=clears or _only_walks(function))
+    rates.refuse_other_uses(slicer, owner, getattr(function, "__name__", ""))
     for x in (*args, *keywords.values()):
         slicer.know_leaves(x)
+        rates.refuse_other_uses(slicer, x, "")
     if clears:
         for leaf in [owner] if isinstance(owner, Tensor) else _leaves_of(owner):
             slicer.clear_grad(leaf)

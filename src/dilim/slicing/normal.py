@@ -7,10 +7,10 @@ import sys
 from collections.abc import Iterable
 
 from dilim.slicing.captures import refuse_changes
-from dilim.slicing.comprehensions import Comprehensions
 from dilim.slicing.emitter import join, located, place_of_test
 from dilim.slicing.errors import Unsliceable
 from dilim.slicing.expressions import is_idle, load
+from dilim.slicing.matching import Matching
 from dilim.slicing.names import Uses
 from dilim.slicing.program import ENTER, FRAME, LEAVE, Atom, Block, Exit, For, Step, While, With
 from dilim.slicing.templates import written
@@ -26,7 +26,7 @@ _REASONS: dict[str, str] = {
 }
 
 
-class Normaliser(Comprehensions):
+class Normaliser(Matching):
     """Emits the statements of one function, and completes its ``Function``."""
 
     def run(self, body: list[ast.stmt]) -> None:

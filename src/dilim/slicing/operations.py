@@ -26,6 +26,7 @@ from dilim.slicing import (
     made_functions,
     numbers,
     program,
+    rates,
     splits,
 )
 from dilim.slicing.checked_ints import calculated
@@ -107,7 +108,10 @@ def prepare(slicer: Slicer, step: program.Step) -> Ready:
         case ast.Assign(targets=[ast.Tuple() | ast.List() as target]):
             return items.unpack(slicer, target, slicer.atom(node.value))
         case ast.Assign(targets=[ast.Attribute() as target]):
-            return attributes.assign(slicer, target, slicer.handle(node.value))
+            owner, value = slicer.atom(target.value), slicer.handle(node.value)
+            if rates.is_rate(owner, target.attr):
+                return rates.assign(slicer, owner, value)
+            return attributes.assign(slicer, target, value)
         case ast.Assign(targets=[ast.Subscript() as target]):
             return items.write(slicer, step, target, slicer.handle(node.value))
         case ast.AugAssign(target=ast.Name(id=name)):
@@ -154,6 +158,12 @@ def _expression(slicer: Slicer, step: program.Step, node: Any) -> Callable[[], A
 
 def _attribute(slicer: Slicer, step: program.Step, node: ast.Attribute) -> Callable[[], Any]:
     """How to read an attribute; a property is a call of what it runs."""
+    owner = slicer.atom(node.value)
+    if rates.is_set(slicer, owner):
+        found = rates.read(slicer, owner) if rates.is_rate(owner, node.attr) else None
+        if found is not None:
+            return lambda: found
+        rates.refuse_other_uses(slicer, owner, node.attr)
     getter = attributes.getter(slicer, node)
     if getter is None:
         return attributes.read(slicer, node)

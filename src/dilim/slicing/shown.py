@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing import numbers
 from dilim.slicing.operators import is_constant
+from dilim.slicing.sides import common
 from dilim.slicing.values import UNBOUND, AtEntry, Choice, Host
 from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 GRAD: Final = "grad"
 _STALE: Final = object()
-"""What the host sees of a place that a turn of a loop writes back."""
+"""What the host sees of a place that is written back on one path, or in a turn of a loop."""
 Key = tuple[int, Any]
 """A place of the heap; or the identity of a leaf and ``GRAD``, for its gradient."""
 
@@ -124,6 +125,11 @@ def let_see(slicer: Interpreter, places: set[Key], truths: Mapping[Any, Any]) ->
             slicer.shown[key] = value, truth
 
 
+def seen_by_both(a: State, b: State) -> dict[Key, Any]:
+    """What the host sees after a branch, from what it sees at the end of each side."""
+    return dict.fromkeys({**a.seen, **b.seen}, _STALE) | common(a.seen, b.seen)
+
+
 def joined(join: Join) -> dict[Key, Made]:
     """Whether the host sees what is at each place after a branch, where that is followed."""
     made: dict[Key, Made] = {}
@@ -143,6 +149,7 @@ def let_see_joined(
     slicer: Interpreter, truths: Mapping[Key, Made], results: Sequence[Tensor]
 ) -> None:
     """Take note of what `joined` has found."""
+    slicer.shown = {}
     told = {make: make(results) for make in truths.values()}
     for key, value in values(slicer):
         if key in truths and is_followed(slicer, value):
