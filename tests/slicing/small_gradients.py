@@ -16,6 +16,39 @@ def _calls(*arguments):
 
 
 AT_ENTRY = {
+    "host code writes into memory that no gradient needs": Small(
+        _HEAD
+        + """
+def poke(t):
+    t += random.randint(5, 5)
+
+def f(x, y):
+    loss = (W * x).sum()
+    poke(y)
+    return loss, y * 2
+""",
+        ("[dilim.ones(2), dilim.ones(2)]",),
+        None,
+        None,
+    ),
+    "host code writes into memory that a gradient needs": Small(
+        _HEAD
+        + """
+def poke(t):
+    t += random.randint(5, 5)
+
+def f(x, y):
+    loss = (W * x).sum() + y.sum()
+    poke(x)
+    loss.backward()
+    return W.grad
+""",
+        ("[dilim.ones(2), dilim.ones(2)]",),
+        None,
+        None,
+        raises=(1,),
+        may_leave=True,
+    ),
     "a gradient that a branch clears": Small(
         _HEAD
         + """

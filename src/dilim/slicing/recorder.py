@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from dilim.ir.graph import Value
 from dilim.ops.opdef import OpDef
+from dilim.runtime.devices import Storage
 from dilim.tensors.deferred import Deferred
 from dilim.tensors.dispatch import record
 from dilim.tensors.replays import Replay
-from dilim.tensors.tape import ROOM, SPACING, now
+from dilim.tensors.tape import ROOM, SPACING, Node, now
 from dilim.tensors.tensor import Tensor
 
 Turn: TypeAlias = tuple[int, ...]
@@ -26,11 +27,13 @@ class Recorder:
         nodes: what was recorded, by number.
         recorded: in which turn.
         moments: when code of the host ran, by number.
+        disturbed: gives the memory that somebody else has written, with the version that it had.
     """
 
     nodes: dict[int, Any]
     recorded: dict[int, Turn]
     moments: dict[int, dict[int, tuple[Turn, int]]]
+    disturbed: Callable[[], dict[Storage, int]]
 
     def forget_tape(self) -> None:
         """Begin a run."""
@@ -87,6 +90,7 @@ class Recorder:
         record(op, inputs, params, x)
         node: Any = x._node
         node.serial = serial
+        self._as_it_was(node)
         self.nodes[number] = node
 
     def defer(
@@ -107,7 +111,18 @@ class Recorder:
         known = {value: np.array(array) for value, array in zip(values, arrays, strict=True)}
         firsts = ((at, self._first(k, turn)) for at, k in moments)
         passed = [(at, first - ROOM) for at, first in firsts if first is not None]
-        self.nodes[number] = Replay(region, inputs, known, serial, passed, plain)
+        replay = Replay(region, inputs, known, serial, passed, plain)
+        self._as_it_was(replay.whole)
+        self.nodes[number] = replay
+
+    def _as_it_was(self, node: Node) -> None:
+        """Let a node have the versions of memory from before somebody else wrote into it."""
+        disturbed = self.disturbed()
+        if disturbed:
+            node.versions = tuple(
+                disturbed.get(x._storage, version) if isinstance(x, Tensor) else version
+                for x, version in zip(node.inputs or (), node.versions, strict=True)
+            )
 
     def attach(
         self, number: int, turn: Turn, x: Tensor, whole: int, part: int, is_certain: bool

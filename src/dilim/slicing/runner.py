@@ -90,15 +90,15 @@ class Runner:
         host.know(zip(region.find_owners(*values), region.written_keys, strict=True))
         host.grads = [(leaf, leaf.grad) for leaf in region.find_leaves(*values)]
 
-        def valid(has_tape: bool, lists: tuple[int, ...], leaves: Leaves) -> bool:
+        def valid(taped: tuple[str, ...] | None, lists: tuple[int, ...], leaves: Leaves) -> bool:
             if (
                 still(found, *values)
-                and not (has_tape and (host.written() or host.has_spent()))
+                and (taped is None or not (host.written(taped) or host.has_spent()))
                 and host.is_untouched(lists, leaves)
             ):
                 return True
             again = region.again(*values)
-            region.unstable.update(self._changed(again, found, values, has_tape, lists))
+            region.unstable.update(self._changed(again, found, values, taped, lists))
             return False
 
         host.valid = valid
@@ -110,7 +110,12 @@ class Runner:
                 holder._storage.version += 1
 
     def _changed(
-        self, again: Any, found: Any, values: Any, has_tape: bool, lists: tuple[int, ...]
+        self,
+        again: Any,
+        found: Any,
+        values: Any,
+        taped: tuple[str, ...] | None,
+        lists: tuple[int, ...],
     ) -> set[Any]:
         """What host code has changed: decisions for the next time that the region is sliced."""
         region, host = self.region, self.host
@@ -130,8 +135,7 @@ class Runner:
                 for path, x, y in zip(paths, now, before, strict=True):
                     if not _same(x, y):
                         changed.add(("host path", path))
-        if has_tape:
-            changed.update(("host path", path) for path in host.written())
+        changed.update(("host path", path) for path in host.written(taped or ()))
         return changed
 
     def _seen_by_user(self, error: BaseException) -> BaseException:

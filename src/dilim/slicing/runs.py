@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dilim.ir.types import Type
+from dilim.runtime.devices import Storage
 from dilim.slicing.host_tensors import memory_of, part_of, view_of, with_gradient
 from dilim.slicing.learning import kind_of, merged
 from dilim.slicing.leaving import Leaving, Level
@@ -20,7 +21,7 @@ from dilim.tensors.tensor import Tensor
 Leaves: TypeAlias = tuple[tuple[str, int], ...]
 
 
-def _unknown(has_tape: bool, lists: tuple[int, ...], leaves: Leaves) -> bool:
+def _unknown(taped: tuple[str, ...] | None, lists: tuple[int, ...], leaves: Leaves) -> bool:
     raise RuntimeError("a check in a region that has none")
 
 
@@ -35,9 +36,10 @@ class Run(Leaving, Recorder):
         made: lists and dicts that the region made, by number.
         decided: what is to be decided when the region is sliced again.
         items: what they hold, as the program believes.
-        valid: whether all is as the program believes; the arguments: whether a tape is at hand, for
-            which the memory that it uses must not have been written; which lists and dicts of the
-            region matter; and where tensors of the region are that have gradients of their own.
+        valid: whether all is as the program believes; the arguments: paths of the memory that a
+            tape at hand uses, which must not have been written, or None if there is none; which
+            lists and dicts of the region matter; and where tensors of the region are that have
+            gradients of their own.
     """
 
     def __init__(self, count: int, is_loop: bool = False) -> None:
@@ -57,7 +59,7 @@ class Run(Leaving, Recorder):
         self.versions: dict[int, int] = {}
         self.expected: dict[str, int] = {}
         self.grads: list[tuple[Tensor, Any]] = []
-        self.valid: Callable[[bool, tuple[int, ...], Leaves], bool] = _unknown
+        self.valid: Callable[[tuple[str, ...] | None, tuple[int, ...], Leaves], bool] = _unknown
         self.result: Any = None
         self.is_stopped = False
 
@@ -85,13 +87,19 @@ class Run(Leaving, Recorder):
         for frame in self.frames[1:]:
             frame.clear()
 
-    def written(self) -> list[str]:
-        """Paths of memory that somebody else has written."""
+    def written(self, paths: tuple[str, ...]) -> list[str]:
+        """Those of some paths of memory that somebody else has written."""
         return [
             path
-            for path, version in self.expected.items()
-            if self.memories[path]._storage.version != version
+            for path in paths
+            if path in self.expected and self.memories[path]._storage.version != self.expected[path]
         ]
+
+    def disturbed(self) -> dict[Storage, int]:
+        """Memory that somebody else has written, with the version that the program believes in."""
+        known = [(self.memories[path]._storage, at) for path, at in self.expected.items()]
+        known += [(self.objects[number]._storage, at) for number, at in self.versions.items()]
+        return {storage: at for storage, at in known if storage.version != at}
 
     def is_untouched(self, lists: tuple[int, ...], leaves: Leaves) -> bool:
         """Whether nobody but the program has changed what it made or set, these among it."""

@@ -22,6 +22,7 @@ from dilim.slicing.numbers import Number
 from dilim.slicing.tracing import is_used_up
 from dilim.slicing.values import UNBOUND, Conflict, Host, MadeFunction, Range
 from dilim.tensors import control
+from dilim.tensors.region_tape import Region, plain_inputs
 from dilim.tensors.sites import user_site
 from dilim.tensors.tape import mode
 from dilim.tensors.tensor import Tensor
@@ -76,7 +77,7 @@ def validate(
     reached = identities.containers(envs, slicer.heap, slicer.fresh)
     lists = slicer.objects.containers.numbers(reached)
     leaves = tuple(slicer.objects.leaves)
-    truths = [*conditions, f"R.valid({has_tape(slicer)}, {lists}, {leaves})"]
+    truths = [*conditions, f"R.valid({_memory_of_tape(slicer)}, {lists}, {leaves})"]
     action.lines.append(f"v[0][()] = {' and '.join(truths)}")
     (truth,) = receive(slicer, action, [TRUTH])
     reason = "host code has changed something that the program relies on"
@@ -113,24 +114,47 @@ def unless(
 
 def has_tape(slicer: Hosting) -> bool:
     """Whether something that was recorded on the tape may be used later."""
+    return any(True for _ in _recorded(slicer))
+
+
+def _memory_of_tape(slicer: Hosting) -> tuple[str, ...] | None:
+    """Where the memory is found that gradients of later may need; None if there is no tape."""
+    live = list(_recorded(slicer))
+    used: list[Tensor] = [*live]
+    for node in slicer.tapes.leading_to(live):
+        used += (x for x in node.inputs or () if isinstance(x, Tensor))
+        used += plain_inputs(node.op) if isinstance(node.op, Region) else ()
+    cells = {slicer.trace.handle(x).cell: None for x in used}
+    paths = (slicer.entry.memory(cell) for cell in cells if cell.variable is not None)
+    return tuple(dict.fromkeys(paths)) if live else None
+
+
+def _recorded(slicer: Hosting) -> Iterator[Tensor]:
+    """The tensors that may be used later and have a tape."""
     if not mode.recording:
-        return False
+        return
     for scope in slicer.scopes:
         names = scope.names_after(scope.at)
         for name, value in scope.env.items():
-            if (name in names or name not in scope.code.locals) and _is_recorded(value):
-                return True
-    return any(_is_recorded(value) for value in slicer.heap.values())
+            if name in names or name not in scope.code.locals:
+                yield from _recorded_in(value)
+    for value in slicer.heap.values():
+        yield from _recorded_in(value)
 
 
-def _is_recorded(value: Any) -> bool:
+def _recorded_in(value: Any) -> Iterator[Tensor]:
     if isinstance(value, MadeFunction):
-        return any(map(_is_recorded, value.parts()))
-    if value.__class__ in (tuple, list):
-        return any(map(_is_recorded, value))
-    if value.__class__ is dict:
-        return any(map(_is_recorded, value.values()))
-    return isinstance(value, Tensor) and value._node is not None and not is_used_up(value)
+        parts: Iterable[Any] = value.parts()
+    elif value.__class__ in (tuple, list):
+        parts = value
+    elif value.__class__ is dict:
+        parts = value.values()
+    else:
+        parts = ()
+    for part in parts:
+        yield from _recorded_in(part)
+    if isinstance(value, Tensor) and value._node is not None and not is_used_up(value):
+        yield value
 
 
 def _leave(slicer: Hosting, reason: str, again: bool, follows: bool, decision: Any) -> None:

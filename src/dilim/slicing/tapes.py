@@ -173,13 +173,17 @@ class Tapes:
         outside = (number for number in self._from_outside if self._given[number].inputs is None)
         return lines + [f"R.release({number})" for number in outside]
 
+    def leading_to(self, tensors: Sequence[Tensor]) -> list[Node]:
+        """The operations of the region that lead to tensors, the last first."""
+        started = self._trace.started
+        roots = [x._node for x in tensors]
+        return reachable(roots, lambda e: e.__class__ is Node and e.serial >= started)
+
     def _tape(self, x: Tensor) -> list[tuple[Node, Tensor | None]]:
         """The operations of the region that lead to a tensor, in order, and their results."""
         results: dict[int, Tensor] = {id(x._node): x}
-        started = self._trace.started
-        nodes = reachable([x._node], lambda e: e.__class__ is Node and e.serial >= started)
         found = []
-        for node in nodes:
+        for node in self.leading_to([x]):
             if node.inputs is None:
                 continue
             if isinstance(node.op, Region) and not can_replay(node.op):

@@ -109,6 +109,9 @@ class Replay:
         serial: of the first operation that is recorded.
         moments: see `Stage`.
         plain: tensors of the graph without gradient -> the same outside.
+
+    Attributes:
+        whole: an operation on all that comes from outside, as that is now.
     """
 
     def __init__(
@@ -120,7 +123,7 @@ class Replay:
         moments: Sequence[tuple[int, int]],
         plain: Mapping[int, Tensor],
     ) -> None:
-        self._whole = _on_tape(region, (*inputs, *plain.values()))
+        self.whole = _on_tape(region, (*inputs, *plain.values()))
         self._count = len(inputs)
         self._plain = plain
         self._arrays = arrays
@@ -133,7 +136,7 @@ class Replay:
     @property
     def is_certain(self) -> bool:
         """Whether everything from outside that may have a gradient has one."""
-        return None not in self._whole.edges[: self._count]
+        return None not in self.whole.edges[: self._count]
 
     @property
     def inputs(self) -> Any:
@@ -150,7 +153,7 @@ class Replay:
     def results(self) -> list[Tensor]:
         """The results, recorded."""
         if self._results is None:
-            whole: Any = self._whole
+            whole: Any = self.whole
             given = list(zip(whole.inputs, whole.edges, whole.versions, strict=True))
             stage = Stage(self._serial, self._moments, given, self._plain)
             with eagerly(), no_grad():
@@ -158,7 +161,7 @@ class Replay:
                 self._results = whole.op.replay(stage, inputs, self._arrays)
             self._nodes = stage.nodes
             self._arrays, self._plain = {}, {}
-            self._whole.release()
+            self.whole.release()
             if self._is_released:
                 self.release()
         return self._results
