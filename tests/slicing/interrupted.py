@@ -136,6 +136,7 @@ def interrupted(compiled, seconds):
     except KeyboardInterrupt as error:
         raised = True
         lines = [x.name for x in traceback.extract_tb(error.__traceback__)]
+        lines += [] if error.__context__ is None else [repr(error.__context__)]
     return {
         "raised": raised,
         "lines": lines,

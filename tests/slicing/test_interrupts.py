@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from slicing.interrupted import FUNCTIONS, WHILE_RUNNING, swallowed
+import dilim
+from slicing.interrupted import FUNCTIONS, WHILE_RUNNING, attributes, fresh, swallowed
 
 NAMES = [function.__name__ for function in FUNCTIONS]
 
@@ -64,3 +65,13 @@ def test_contexts_are_left(found):
     assert kind == "<class 'KeyboardInterrupt'>"
     assert turns == found["in_a_context"]["turns"]
     assert found["swallowed"]["seen"] == "after"
+
+
+def test_short_calls_are_direct_all_the_same():
+    compiled = dilim.compile(attributes, compile_after=0)
+    state = fresh()
+    for _ in range(5):
+        compiled(state, 3)
+    assert state.turns == 15
+    (region,) = compiled._variants
+    assert region.direct_runs == 5
