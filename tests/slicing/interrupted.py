@@ -108,22 +108,35 @@ FUNCTIONS = (
 )  # fmt: skip
 
 
-def interrupted(function):
-    """What there is after Ctrl-C in a compiled function that has run before."""
-    compiled = dilim.compile(function, compile_after=0)
+WHILE_RUNNING = (attributes, a_list_that_grows, swallowed)
+
+
+def fresh():
     state = State()
     state.w = dilim.ones(2, requires_grad=True)
-    compiled(state, 3)
-    compiled(state, 0)
-    state.__dict__.update(State().__dict__)
+    return state
+
+
+def before_it_runs(function):
+    """What there is after Ctrl-C in a compiled function that has run before."""
+    compiled = dilim.compile(function, compile_after=0)
+    compiled(fresh(), 3)
+    compiled(fresh(), 0)
+    return interrupted(compiled, 0.2)
+
+
+def interrupted(compiled, seconds):
+    """What there is after Ctrl-C in a compiled function."""
+    state = fresh()
     before = signal.getsignal(signal.SIGINT)
-    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
     started, raised, lines = time.monotonic(), False, []
     try:
         compiled(state, FOREVER)
     except KeyboardInterrupt as error:
         raised = True
         lines = [x.name for x in traceback.extract_tb(error.__traceback__)]
+        lines += [] if error.__context__ is None else [repr(error.__context__)]
     return {
         "raised": raised,
         "lines": lines,
@@ -142,4 +155,7 @@ def interrupted(function):
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for function in FUNCTIONS:
-        print(json.dumps({function.__name__: interrupted(function)}), flush=True)
+        print(json.dumps({function.__name__: before_it_runs(function)}), flush=True)
+    for function in WHILE_RUNNING:
+        found = interrupted(dilim.compile(function, compile_after=0.01), 1.0)
+        print(json.dumps({f"{function.__name__}, running": found}), flush=True)

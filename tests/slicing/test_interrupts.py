@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from slicing.interrupted import FUNCTIONS
+import dilim
+from slicing.interrupted import FUNCTIONS, WHILE_RUNNING, attributes, fresh, swallowed
 
 NAMES = [function.__name__ for function in FUNCTIONS]
 
@@ -17,7 +18,7 @@ def found():
     """What each function has left, from a process of its own."""
     script = Path(__file__).with_name("interrupted.py")
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=300)
-    assert done.stderr == "", done.stderr
+    assert done.returncode == 0, done.stderr
     found = {}
     for line in done.stdout.splitlines():
         found |= json.loads(line)
@@ -44,6 +45,15 @@ def test_it_is_raised_at_the_line_of_the_loop(found, name):
     assert found[name]["lines"] == ["interrupted", *calls.get(name, [name])]
 
 
+@pytest.mark.parametrize("function", WHILE_RUNNING, ids=lambda function: function.__name__)
+def test_a_loop_that_is_compiled_while_it_runs(found, function):
+    state = found[f"{function.__name__}, running"]
+    assert state["put back"]
+    assert state["raised"] is (function is not swallowed)
+    assert state["turns"] > 3
+    assert state["x"][0] - state["turns"] in (0, 1)  # 1: between two statements of plain Python
+
+
 def test_items_and_gradients(found):
     assert found["an_item"]["item"] == found["an_item"]["turns"]
     assert found["a_list_that_grows"]["items"] - found["a_list_that_grows"]["turns"] in (0, 1)
@@ -55,3 +65,13 @@ def test_contexts_are_left(found):
     assert kind == "<class 'KeyboardInterrupt'>"
     assert turns == found["in_a_context"]["turns"]
     assert found["swallowed"]["seen"] == "after"
+
+
+def test_short_calls_are_direct_all_the_same():
+    compiled = dilim.compile(attributes, compile_after=0)
+    state = fresh()
+    for _ in range(5):
+        compiled(state, 3)
+    assert state.turns == 15
+    (region,) = compiled._variants
+    assert region.direct_runs == 5

@@ -11,7 +11,8 @@ import numpy as np
 from dilim.backends.llvm import calls
 from dilim.backends.reference.executor import Host
 from dilim.ir import plan as p
-from dilim.ir.structure import written
+from dilim.ir.structure import walk, written
+from dilim.runtime import interrupts
 from dilim.runtime.arguments import check_inputs, check_variables
 from dilim.runtime.build import load_caller
 from dilim.runtime.programs import Activation, Native, address_of
@@ -79,6 +80,7 @@ class Bound:
         self._host = host
         self._at_safepoint = at_safepoint
         self._activations: dict[int, tuple[Activation, np.ndarray]] = {}
+        self._may_stop = any(node.params.get("stop") for node in walk(native.graph))
         signature = self._signature()
         library, name = load_caller(f"caller {signature!r}", lambda: calls.write_caller(signature))
         self._caller = calls.Caller(
@@ -177,7 +179,7 @@ class Bound:
             for slot, array in enumerate((*inputs, *outputs, *variables)):
                 activation.slots[slot] = address_of(array)
             activation.reset()
-            self._native.resume(activation, self._host, self._at_safepoint)
+            self._go_on(activation, None)
         finally:
             activation.slots[:] = before
             activation.reset()
@@ -197,12 +199,28 @@ class Bound:
         native = self._native
         activation = self._activations[address][0]
         try:
-            if native.settle(status, activation, self._host, self._at_safepoint):
-                native.resume(activation, self._host, self._at_safepoint)
+            self._go_on(activation, status)
         finally:
             activation.reset()
             activation.grant(native.turns)
         return self._collect(activation, outputs)
+
+    def _go_on(self, activation: Activation, status: int | None) -> None:
+        """Begin a run, or go on with one that came back with a status."""
+        native, host, at_safepoint = self._native, self._host, self._at_safepoint
+        told = _Told(activation, at_safepoint) if self._may_stop else None
+        if told is not None:
+            at_safepoint = told.look
+        listens = told is not None and interrupts.listen(told)
+        try:
+            if status is None or native.settle(status, activation, host, at_safepoint):
+                native.resume(activation, host, at_safepoint)
+            if told is not None and told.is_told:
+                raise KeyboardInterrupt
+        finally:
+            if listens:
+                interrupts.end()
+            activation.tell_to_stop(False)
 
     def _collect(self, activation: Activation, outputs: tuple[Any, ...]) -> Any:
         graph, face = self._native.graph, self._face
@@ -216,3 +234,26 @@ class Bound:
             elif self._outputs[k] is None:
                 results.append(next(made))
         return face.wrap(results)
+
+
+class _Told:
+    """A run that may be told to stop; see `interrupts.Stoppable`."""
+
+    def __init__(self, activation: Activation, at_safepoint: Callable[[], None] | None) -> None:
+        self._activation = activation
+        self._at_safepoint = at_safepoint
+        self._waits = False
+        self.is_told = False
+
+    def tell_to_stop(self) -> None:
+        """Stop where the program waits for that, or at the second safepoint from now."""
+        self.is_told = True
+        self._activation.tell_to_stop(True)
+
+    def look(self) -> None:
+        """Called at each safepoint."""
+        if self._at_safepoint is not None:
+            self._at_safepoint()
+        if self._waits:
+            raise KeyboardInterrupt
+        self._waits = self.is_told

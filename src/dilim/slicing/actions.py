@@ -33,6 +33,8 @@ STOP: Final = "s"
 LEAVE: Final = "x"
 END: Final = "e"
 """What an action does: the first letter of its channel."""
+INTERRUPT: Final = "R.interrupt()"
+"""What the host does last where Ctrl-C was pressed, if no context may swallow that."""
 
 
 class Action:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from dilim.runtime.devices import Storage
-from dilim.slicing.direct_code import Code, Missed, Spares
+from dilim.slicing.direct_code import Code, Missed, Spares, Stopped
 from dilim.slicing.endings import Ending
 from dilim.slicing.fingerprints import Standing, is_standing
 from dilim.slicing.gates import Gate, all_different, checked, storages_apart
@@ -83,8 +83,10 @@ class _Call:
             f"def call({', '.join(gate.arguments)}):",
             *checked(self._conditions(), then or ["pass"], "return MISS"),
             *(_TAKING if ending.gradients else []),
+            *(["  told = None"] if ending.stops else []),
             "  try:",
             *self._run(),
+            *(["  except Stopped as error:", "    told = error"] if ending.stops else []),
             "  except BaseException as error:",
             *(
                 ["    if spare is not None:", "      sets.insert(0, spare)"]
@@ -96,6 +98,7 @@ class _Call:
             *self._early(),
             f"    failed(error, ({touched}))",
             "    raise",
+            *(self._stopped(touched) if ending.stops else []),
             *(f"  {self._taken.get(x, x)}._storage.version += 1" for x in ending.counted),
             *(["  R = Run(0)"] if re.search(r"\bR\.", code) else []),
             *(["  M = {}"] if re.search(r"\bM\b", code) else []),
@@ -104,6 +107,17 @@ class _Call:
             f"  return {ending.result}",
         ]
         return "\n".join(lines)
+
+    def _stopped(self, touched: str) -> list[str]:
+        """What is done where Ctrl-C has ended a turn."""
+        given = "".join(f"{x}, " for x in self.gate.arguments)
+        back = ["    if spare is not None:", "      sets.insert(0, spare)"]
+        return [
+            "  if told is not None:",
+            *(back if self.ending.gradients else []),
+            f"    failed(told, ({touched}))",
+            f"    stopped(told, ({given}))",
+        ]
 
     def _run(self) -> list[str]:
         """The call of the program; in memory of gradients that nobody has any more, if there is."""
@@ -175,6 +189,7 @@ def direct_call(
     native: Any,
     constants: Mapping[str, Any],
     tell: Callable[[Exception], object],
+    stopped: Callable[[Stopped, tuple[Any, ...]], None],
 ) -> Callable[..., Any]:
     """A function from the values of a region's frame to what the region gives, or to `MISS`.
 
@@ -184,6 +199,7 @@ def direct_call(
         native: the program of ``ending.graph`` as machine code.
         constants: of the region.
         tell: is shown an exception of the program.
+        stopped: called with where Ctrl-C has ended a turn, and with the values; raises.
     """
     call = _Call(ending, gate)
     written = call.fixed(call.written)
@@ -196,6 +212,7 @@ def direct_call(
 
     space: dict[str, Any] = dict(constants)
     space |= {"MISS": MISS, "Missed": Missed, "Run": Run, "failed": failed, **_STATELESS}
+    space |= {"Stopped": Stopped, "stopped": stopped}
     space["places"] = [places for places, _ in ending.early]
     space["standing"] = Standing(call.standing, constants)
     code = Code(native, ending.tensors, gate, call.is_plain, call.apart)

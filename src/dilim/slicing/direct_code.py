@@ -31,6 +31,30 @@ class Missed(Exception):
     """An argument is not of the type that the program takes."""
 
 
+class Stopped(BaseException):
+    """Ctrl-C was pressed, and a loop has come to the end of a turn.
+
+    Attributes:
+        channel: of the point.
+        arrays: what is sent there.
+    """
+
+    def __init__(self, channel: str, arrays: Sequence[np.ndarray]) -> None:
+        super().__init__(channel)
+        self.channel = channel
+        self.arrays = arrays
+
+
+class _Host:
+    """The other end of a program that sends where Ctrl-C was pressed only."""
+
+    def send(self, channel: str, arrays: Sequence[np.ndarray]) -> None:
+        raise Stopped(channel, arrays)
+
+    def receive(self, channel: str) -> Any:
+        raise RuntimeError("a direct call does not receive")
+
+
 class Code:
     """Makes functions that run a program on numbers and tensors.
 
@@ -92,7 +116,7 @@ class Code:
             name="direct",
         )
         arrays = [known.get(k) for k in range(len(results))]
-        return Bound(self.native, self._fixed, face, arrays).function
+        return Bound(self.native, self._fixed, face, arrays, _Host()).function
 
     def _maker(self, number: int) -> Callable[..., Any]:
         from dilim.tensors.fast_calls import tensor_maker

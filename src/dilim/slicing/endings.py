@@ -12,7 +12,7 @@ from typing import Any, Final
 from dilim.ir.graph import NO_SITE, Graph
 from dilim.ir.structure import CHANNELS, walk
 from dilim.ops.table import OPERATIONS
-from dilim.slicing.actions import END, WRITE, Action
+from dilim.slicing.actions import END, INTERRUPT, STOP, WRITE, Action
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,7 @@ class Ending:
         counted: paths of memory that was written.
         early: what is done already where an operation fails: the places in the user's source of
             operations that may, and lines; in their order.
+        stops: whether its loops come to the end of a turn where Ctrl-C was pressed.
     """
 
     graph: Graph
@@ -38,6 +39,7 @@ class Ending:
     result: str
     counted: tuple[str, ...]
     early: tuple[tuple[frozenset[Any], tuple[str, ...]], ...]
+    stops: bool = False
 
 
 def ending_of(
@@ -50,12 +52,17 @@ def ending_of(
         actions: all that the host does.
         arguments: the local names of the region's frame, and what finds their values.
     """
+    stops = [x for x in actions if x.channel[0] == STOP]
+    actions = [x for x in actions if x.channel[0] != STOP]
     if actions[-1].channel[0] != END or actions[-1].statements:
         return None
     if any(x.channel[0] != WRITE or x.sent for x in actions[:-1]):
         return None
+    if any(x.lines[-1] != INTERRUPT for x in stops):
+        return None
     points = [node for node in graph.nodes if node.op in CHANNELS]
-    if len(points) != len(actions) or sum(n.op in CHANNELS for n in walk(graph)) != len(actions):
+    count = sum(n.op in CHANNELS and not n.params.get("stop") for n in walk(graph))
+    if len(points) != len(actions) or count != len(actions):
         return None
     try:
         last = _Rewriter(actions[-1], arguments)
@@ -77,6 +84,7 @@ def ending_of(
         result=last.result,
         counted=tuple(path for each in (*earlier, last) for path in each.counted),
         early=early,
+        stops=bool(stops),
     )
 
 

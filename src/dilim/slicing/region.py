@@ -28,7 +28,7 @@ from dilim.slicing.learning import kind_of
 from dilim.slicing.leaves import follow_leaves
 from dilim.slicing.pieces import Later, fragments_by_function
 from dilim.slicing.report import Notes
-from dilim.slicing.runner import Runner, module_of
+from dilim.slicing.runner import Runner, interrupt, module_of
 from dilim.slicing.slicer import Slicer
 from dilim.slicing.tracebacks import of_operation
 from dilim.slicing.tracing import SlicerTrace
@@ -310,7 +310,12 @@ class Region:
                         constant.be_native()
             if self.ending is not None and self.narrator is None:
                 self.direct = direct_call(
-                    self.ending, self.gated, program_.native, self.constants, self.seen_by_user
+                    self.ending,
+                    self.gated,
+                    program_.native,
+                    self.constants,
+                    self.seen_by_user,
+                    functools.partial(interrupt, self),
                 )
 
     def run(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dilim.ir.types import Type, type_of
-from dilim.slicing.actions import Action
+from dilim.slicing.actions import WRITE, Action
 from dilim.slicing.gates import is_equal
 from dilim.slicing.leaving import Left
 from dilim.slicing.runs import Leaves, Run
@@ -18,6 +18,7 @@ from dilim.slicing.values import UNBOUND
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
+    from dilim.slicing.direct_code import Stopped
     from dilim.slicing.region import Region
 
 HOST_FILE: Final = "<dilim host program>"
@@ -150,6 +151,38 @@ class Runner:
                         return users_view(error, (*action.callers, *here))
             entry = entry.tb_next
         return self.region.seen_by_user(error)
+
+
+def interrupt(region: Region, told: Stopped, values: tuple[Any, ...]) -> None:
+    """Let the host see all where Ctrl-C has ended a turn in a direct call.
+
+    Args:
+        region: what was called.
+        told: where it was.
+        values: the arguments.
+
+    Raises:
+        KeyboardInterrupt: always.
+    """
+    found = region.gate(*values)
+    if found is None:
+        raise KeyboardInterrupt
+    host = Run(region.frames)
+    _, memory, host.slots = found
+    host.frames[0] = dict(zip(region.names, values, strict=True))
+    host.memories = dict(zip(region.gated.memory, memory, strict=True))
+    handlers = _handlers(region, host)
+    for action in region.actions:
+        if action.channel == told.channel:
+            break
+        if action.channel[0] == WRITE:
+            handlers[action.channel](())
+    try:
+        handlers[told.channel](tuple(told.arrays))
+    except KeyboardInterrupt as error:
+        here = () if action.at is None else (action.at,)
+        users_view(error, (*action.callers, *here))
+        raise
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -259,8 +259,7 @@ class Turns(Carried):
             }
             result: Any = None
             for place in wanted:
-                flag = values[place].tensor
-                flag = flag if place == go else ~flag
+                flag = values[place].tensor if place == go else ~values[place].tensor
                 result = flag if result is None else result & flag
             return result  # type: ignore[no-any-return]
 
