@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dilim.errors import GradientError
 from dilim.ir.types import Type
-from dilim.slicing import bundles, interrupts, numbers, shown, surprises
+from dilim.slicing import bundles, heap, interrupts, numbers, shown, surprises
 from dilim.slicing.carried import GO, Carried, Place, tensor_in
 from dilim.slicing.carried_objects import tensors_of
 from dilim.slicing.errors import Before, LoopSignal, Peel, Restart, Unsliceable, bound_in_loop
@@ -236,6 +236,8 @@ class Turns(Carried):
                 decision = self.origins[0]  # it did not help
         elif kind == "item":
             decision = "host", slicer.made_by[key[0]]
+        elif kind == "heap":
+            decision = heap.decision(slicer.owners[key[0]], key[1])
         elif kind == "grad":
             decision = "host path", slicer.grad_path(slicer.leaves[key])
         if decision is not None:
