@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dilim.errors import GradientError
 from dilim.ir.types import Type
-from dilim.slicing import bundles, heap, interrupts, numbers, shown, surprises
+from dilim.slicing import bundles, interrupts, numbers, shown, surprises
 from dilim.slicing.carried import GO, Carried, Place, tensor_in
-from dilim.slicing.carried_objects import tensors_of
+from dilim.slicing.carried_objects import left_to_host, tensors_of
 from dilim.slicing.errors import Before, LoopSignal, Peel, Restart, Unsliceable, bound_in_loop
 from dilim.slicing.interpreter import RESULT
 from dilim.slicing.keeping import Held
@@ -226,23 +226,14 @@ class Turns(Carried):
         if number is not None and not x._requires_grad:
             slicer.objects.hold(x, number)
             return
-        cell = slicer.one_of.own(x)._data.cell
-        slicer.trace.frozen.add(cell)
-        kind, key = place
         decision: Any = None
-        if kind == "name":
-            decision = "before", (self.statement, key[1])
+        if place[0] == "name":
+            decision = "before", (self.statement, place[1][1])
             if decision in slicer.decisions and self.origins:
                 decision = self.origins[0]  # it did not help
-        elif kind == "item":
-            decision = "host", slicer.made_by[key[0]]
-        elif kind == "heap":
-            decision = heap.decision(slicer.owners[key[0]], key[1])
-        elif kind == "grad":
-            decision = "host path", slicer.grad_path(slicer.leaves[key])
-        if decision is not None:
-            views = (("view", id(each)) for each in self.objects.taken(x))
-            slicer.objects.unsure |= dict.fromkeys((cell, *views), decision)
+        else:
+            decision = left_to_host(slicer, place)
+        self.objects.be_unsure(x, decision)
 
     def _condition(self, places: list[Place], shapes: list[Any]) -> Callable[..., Tensor] | None:
         """Whether there is another turn, from the carried flags."""
