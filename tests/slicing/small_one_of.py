@@ -350,6 +350,19 @@ def f(x, y, n):
 }
 
 PLACES = {
+    "a view with a gradient that the last turn took": _small(
+        """
+def f(w, x, n):
+    v = x
+    for i in range(n):
+        v = w[::-1]
+        if n > 2:
+            v = v.T
+    print(v)
+    return v.requires_grad
+""",
+        "A.requires_grad_(), B, {}",
+    ),
     "a tensor from before the loop, in a list that the host sees in its turns": _small(
         """
 L = [dilim.ones(2), dilim.ones(2)]

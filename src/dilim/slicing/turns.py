@@ -177,7 +177,6 @@ class Turns(Carried):
             self.put(place, value, after=True, sure=sure, limit=limit)
         shown.let_see(slicer, self.shown, self.truths)
         self._let_be(values, given, None if sure else self.turned(limit))
-        self.be_blind(values)
         for place, number in self.given.items():
             self._let_be_given(place, values[place], number)
         self._after_loop(after, places)
@@ -281,7 +280,6 @@ class Turns(Carried):
         with no_grad():
             later = Number(index > 0, bool)
         self._let_be(heads, given, later)
-        self.be_blind(heads)
         for place in self.moved:
             slicer.objects.hold(tensor_in(heads[place]))
         for place, number in self.given.items():
@@ -304,7 +302,6 @@ class Turns(Carried):
         interrupts.stop(slicer, self.statement)
         self.check(at_head, places)
         self.find_given(heads)
-        self.find_views(heads)
         out: list[Tensor] = []
         for place, shape in zip(places, shapes, strict=True):
             self.collect(place, shape, out)
