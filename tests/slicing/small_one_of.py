@@ -349,4 +349,67 @@ def f(x, y, n):
     ),
 }
 
-PROGRAMS = {**BRANCHES, **SEVERAL_TIMES, **LOOPS}
+PLACES = {
+    "a view with a gradient that the last turn took": _small(
+        """
+def f(w, x, n):
+    v = x
+    for i in range(n):
+        v = w[::-1]
+        if n > 2:
+            v = v.T
+    print(v)
+    return v.requires_grad
+""",
+        "A.requires_grad_(), B, {}",
+    ),
+    "a tensor from before the loop, in a list that the host sees in its turns": _small(
+        """
+L = [dilim.ones(2), dilim.ones(2)]
+
+def f(x, b, n):
+    a = x
+    c = b * 1
+    x = a[[n % 2, 1]]
+    for i in range(n + 1):
+        b[0, 1] = a[1, 1]
+        a, x = x, a
+        L[-1] = c
+    return a, c, L, L[-1] is c
+""",
+    ),
+    "a tensor that some turns make, in a name and a list": _small(
+        """
+L = [dilim.ones(2), 1]
+
+def f(x, b, n):
+    c = b * 1
+    for i in range(n):
+        b[0] = b[[n % 2, 1]].sum()
+        if i % 2:
+            c = b * 2
+            L[0] = c
+        L[1] += 1
+    return c, L, L[0] is c
+""",
+    ),
+    "a tensor that some turns make, in a list and handed out": _small(
+        """
+L, LOG = [dilim.ones(2), 1], []
+
+def f(x, b, n):
+    c = b * 1
+    for i in range(n):
+        if i % 2:
+            c = b * 2
+            L[0] = c
+        LOG.append(i)
+        L[1] += 1
+    LOG.append(c)
+    return L, LOG[-1] is L[0]
+""",
+        after="LOG.clear()",
+    ),
+}
+
+PROGRAMS = {**BRANCHES, **SEVERAL_TIMES, **LOOPS, **PLACES}

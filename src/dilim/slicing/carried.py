@@ -58,7 +58,6 @@ class Carried:
         given: places whose tensor at the end of a turn the host may have -> the number of its
             object there, None where that depends on the path.
         moved: those of them whose object is given again in the next turn.
-        views: places whose tensor is a view of memory from outside of the turn.
         truths: whether the host sees what is at the places of a group, at this point.
         lost: places that hold something before the loop, and after a turn may hold None.
     """
@@ -78,7 +77,6 @@ class Carried:
     uncounted: set[Any] = field(default_factory=set)
     given: dict[Place, int | None] = field(default_factory=dict)
     moved: set[Place] = field(default_factory=set)
-    views: set[Place] = field(default_factory=set)
     lost: set[Place] = field(default_factory=set)
     truths: dict[Any, Any] = field(default_factory=dict)
 
@@ -258,33 +256,6 @@ class Carried:
                 self.moved.add(place)
                 raise Again
             slicer.move_object(number, slicer.objects.number_of(own))
-
-    def find_views(self, heads: dict[Place, Any]) -> None:
-        """Find places whose tensor is a view, with a gradient, of what was there before the turn.
-
-        Args:
-            heads: what the places held at the beginning of the turn.
-
-        Raises:
-            Again: there are more of them.
-        """
-        trace, found = self.slicer.trace, set[Place]()
-        before = {id(x._data.cell) for x in heads.values() if isinstance(x, Tensor)}
-        for place in heads:
-            value = self.now(place) if place[0] in ("name", "heap") else None
-            if isinstance(value, Tensor) and trace.owns(value) and value._requires_grad:
-                cell, is_view = value._data.cell, value._data.base is not None
-                if is_view and (trace.is_outer(cell) or id(cell) in before):
-                    found.add(place)
-        if not found <= self.views:
-            self.views |= found
-            raise Again
-
-    def be_blind(self, values: dict[Place, Any]) -> None:
-        """Take note that nothing is known of what the views that are carried are views of."""
-        for place in self.views:
-            x = values[place]
-            self.slicer.trace.blind.update((x._data.cell, self.slicer.one_of.own(x)._data.cell))
 
     def _changed_names(self, head: State, known: set[Place]) -> list[Place]:
         """Names that have another value at the end of a turn, and are not carried."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from dilim import dtypes
 from dilim.ir.types import type_of
-from dilim.slicing import numbers, parts
+from dilim.slicing import heap, numbers, parts
 from dilim.slicing.numbers import Number
 from dilim.slicing.parts import Part
 from dilim.slicing.turn_objects import (
@@ -189,7 +189,20 @@ class CarriedObjects:
             found += [] if is_old else [owners.get(id(each), each)]
         return found
 
-    def taken(self, x: Tensor) -> list[Any]:
+    def be_unsure(self, x: Tensor, decision: Any) -> None:
+        """Take note that the host may have some object or other of what turns have left.
+
+        Args:
+            x: a tensor at the head of a turn, or after the loop.
+            decision: what is decided for it to be known which; None where nothing helps.
+        """
+        cell = self.slicer.one_of.own(x)._data.cell
+        self.slicer.trace.frozen.add(cell)
+        if decision is not None:
+            views = (("view", id(each)) for each in self._taken(x))
+            self.slicer.objects.unsure |= dict.fromkeys((cell, *views), decision)
+
+    def _taken(self, x: Tensor) -> list[Any]:
         """What stands for the views that a turn may have taken, of what a tensor may be."""
         views = {
             id(each.tensor)
@@ -317,6 +330,16 @@ def tensors_of(value: Any) -> list[Tensor]:
     if value.__class__ is tuple:
         return [x for part in value for x in tensors_of(part)]
     return tensors_of(value.yes) if value.__class__ is Choice else []
+
+
+def left_to_host(slicer: Slicer, place: tuple[str, Any]) -> Any:
+    """What is decided where a place, other than a name, is to be left to the host."""
+    kind, key = place
+    if kind == "item":
+        return "host", slicer.made_by[key[0]]
+    if kind == "heap":
+        return heap.decision(slicer.owners[key[0]], key[1])
+    return ("host path", slicer.grad_path(slicer.leaves[key])) if kind == "grad" else None
 
 
 def _slots(values: Mapping[Any, Any]) -> dict[Slot, Tensor]:

@@ -263,7 +263,7 @@ class Objects:
         x = self.one_of.own(x)
         handle: Handle = x._data
         if handle.cell in self.trace.blind and not self.lenient:
-            raise Unsliceable("a view that a loop carries is handed out")
+            raise Unsliceable("a view with a gradient, of one of several tensors, is handed out")
         is_whole = handle.base is None and self.one_of.over(handle.cell) is None
         if is_whole and handle.cell.variable is None:
             maker = self._makers.setdefault(handle.cell, x)

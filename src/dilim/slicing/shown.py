@@ -74,14 +74,19 @@ def is_seen(
     return found[1] if found is not None and found[0] is value else False
 
 
-def is_followed(slicer: Interpreter, value: Any) -> bool:
-    """Whether it matters only what a value is, not which object."""
+def is_followed(slicer: Interpreter, key: Key, value: Any) -> bool:
+    """Whether it matters only what the value at a place is, not which object.
+
+    A tensor at another place than that of a gradient may be known by a name as well.
+    """
     if value.__class__ is Choice:
-        return is_followed(slicer, value.yes) and is_followed(slicer, value.no)
+        return is_followed(slicer, key, value.yes) and is_followed(slicer, key, value.no)
     if value.__class__ is AtEntry or numbers.is_number(value):
         return True
     if not isinstance(value, Tensor):
         return is_constant(value)
+    if key[1] != GRAD:
+        return False
     every = (each for _, each in slicer.one_of.alternatives(value))
     held = slicer.objects.held
     return not any(slicer.trace.owns(x) and x._data.cell in held for x in every)
@@ -121,7 +126,7 @@ def let_see(slicer: Interpreter, places: set[Key], truths: Mapping[Any, Any]) ->
         slicer.shown.pop(key, None)
     for key, value in values(slicer):
         truth = truths.get(group(key)) if key in places else None
-        if truth is not None and is_followed(slicer, value):
+        if truth is not None and is_followed(slicer, key, value):
             slicer.shown[key] = value, truth
 
 
@@ -152,5 +157,5 @@ def let_see_joined(
     slicer.shown = {}
     told = {make: make(results) for make in truths.values()}
     for key, value in values(slicer):
-        if key in truths and is_followed(slicer, value):
+        if key in truths and is_followed(slicer, key, value):
             slicer.shown[key] = value, told[truths[key]]

@@ -30,7 +30,7 @@ class SlicerTrace(Trace):
 
     Attributes:
         frozen: memory that the host may have, so that it would have to see a write.
-        blind: what a loop carries that may be a view of other memory, of which nothing is known.
+        blind: what may be a view of other memory, of which nothing is known.
         followed: memory that stands for other memory, from which its contents are taken.
         parts: memory that stands for a view at a position of the program -> a `parts.Part`.
         uncounted: memory of variables that was written since the host last heard of it.
@@ -277,7 +277,7 @@ class SlicerTrace(Trace):
         """See `Tracer.write`."""
         cell = target.cell
         if cell in self.blind:
-            raise Unsliceable("a view that a loop carries is written")
+            raise Unsliceable("a view with a gradient, of one of several tensors, is written")
         if cell in self.followed:
             put = self.followed[cell].put
             put(self.symbol(self._whole(target, self.value(source))))

@@ -42,7 +42,11 @@ def _object(slicer: Slicer, x: Tensor) -> Object:
     if trace.made_inside(x):
         return Made(x)
     frame = slicer.objects.made_in.get(id(x))
-    return x if frame is None or frame in trace.frames[:-1] else View(x)
+    if frame is None or frame in trace.frames[:-1]:
+        return x
+    if x._requires_grad:
+        raise Unsliceable("a view with a gradient is handed on by a loop")
+    return View(x)
 
 
 def are_one(a: Object, b: Object) -> bool:

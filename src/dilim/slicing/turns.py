@@ -10,7 +10,7 @@ from dilim.errors import GradientError
 from dilim.ir.types import Type
 from dilim.slicing import bundles, interrupts, numbers, shown, surprises
 from dilim.slicing.carried import GO, Carried, Place, tensor_in
-from dilim.slicing.carried_objects import tensors_of
+from dilim.slicing.carried_objects import left_to_host, tensors_of
 from dilim.slicing.errors import Before, LoopSignal, Peel, Restart, Unsliceable, bound_in_loop
 from dilim.slicing.interpreter import RESULT
 from dilim.slicing.keeping import Held
@@ -177,7 +177,6 @@ class Turns(Carried):
             self.put(place, value, after=True, sure=sure, limit=limit)
         shown.let_see(slicer, self.shown, self.truths)
         self._let_be(values, given, None if sure else self.turned(limit))
-        self.be_blind(values)
         for place, number in self.given.items():
             self._let_be_given(place, values[place], number)
         self._after_loop(after, places)
@@ -226,21 +225,14 @@ class Turns(Carried):
         if number is not None and not x._requires_grad:
             slicer.objects.hold(x, number)
             return
-        cell = slicer.one_of.own(x)._data.cell
-        slicer.trace.frozen.add(cell)
-        kind, key = place
         decision: Any = None
-        if kind == "name":
-            decision = "before", (self.statement, key[1])
+        if place[0] == "name":
+            decision = "before", (self.statement, place[1][1])
             if decision in slicer.decisions and self.origins:
                 decision = self.origins[0]  # it did not help
-        elif kind == "item":
-            decision = "host", slicer.made_by[key[0]]
-        elif kind == "grad":
-            decision = "host path", slicer.grad_path(slicer.leaves[key])
-        if decision is not None:
-            views = (("view", id(each)) for each in self.objects.taken(x))
-            slicer.objects.unsure |= dict.fromkeys((cell, *views), decision)
+        else:
+            decision = left_to_host(slicer, place)
+        self.objects.be_unsure(x, decision)
 
     def _condition(self, places: list[Place], shapes: list[Any]) -> Callable[..., Tensor] | None:
         """Whether there is another turn, from the carried flags."""
@@ -287,7 +279,6 @@ class Turns(Carried):
         with no_grad():
             later = Number(index > 0, bool)
         self._let_be(heads, given, later)
-        self.be_blind(heads)
         for place in self.moved:
             slicer.objects.hold(tensor_in(heads[place]))
         for place, number in self.given.items():
@@ -310,7 +301,6 @@ class Turns(Carried):
         interrupts.stop(slicer, self.statement)
         self.check(at_head, places)
         self.find_given(heads)
-        self.find_views(heads)
         out: list[Tensor] = []
         for place, shape in zip(places, shapes, strict=True):
             self.collect(place, shape, out)
