@@ -250,4 +250,81 @@ def f(x):
     ),
 }
 
-PROGRAMS = {**LISTS, **DICTS, **ITERATORS, **BRANCHES, **ALIASES}
+GROWING = {
+    "a list that grows under its loop, and host code that looks": Small(
+        """
+LOG = []
+look = eval("lambda v: LOG.append(v.sum().item())")
+
+def f(x):
+    todo = [x]
+    for v in todo:
+        x = x + v
+        look(v)
+        if len(todo) < 5:
+            todo.append(v * 2)
+            todo.append(x)
+    else:
+        x = x + 100
+    return x, todo
+""",
+        ("[dilim.ones(2)]", "[dilim.full((2,), 3.0)]", "[dilim.ones(2)]"),
+        None,
+    ),
+    "a list that grows under its loop, where host code changes something": Small(
+        """
+STOP = [99]
+change = eval("lambda k: STOP.__setitem__(0, k)")
+
+def f(x, n):
+    todo = [x]
+    for v in todo:
+        if STOP[0] < 5:
+            x = x * 3
+        x = x + v
+        if len(todo) < 5:
+            todo.append(v + 1)
+        change(n)
+        if v.sum() > 7:
+            break
+    return x, todo
+""",
+        tuple(f"[dilim.ones(2), {n}]" for n in (2, 9, 3, 3, 12)),
+        None,
+        None,
+        may_leave=True,
+    ),
+    "lists that shrink under their loops, and are cleared": Small(
+        """
+def f(x):
+    todo = [x, x + 1, x + 2, x + 3]
+    out = []
+    for v in todo:
+        out.append(v)
+        todo.pop(0)
+    for v in out:
+        x = x * v
+        out.clear()
+    return x, out, todo
+""",
+        ("[dilim.ones(2)]", "[dilim.full((2,), 3.0)]", "[dilim.ones(2)]"),
+        None,
+        None,
+    ),
+    "a tensor twice in a list that grows under its loop": Small(
+        """
+def f(x):
+    ts = [x * 1, x * 2]
+    for t in ts:
+        t += 1
+        if t is ts[-1] and len(ts) < 4:
+            ts.append(t)
+        print(t.sum().item())
+    return ts, ts[-1] is ts[-2]
+""",
+        ("[dilim.ones(2)]", "[dilim.full((2,), 3.0)]", "[dilim.ones(2)]"),
+        4,
+    ),
+}
+
+PROGRAMS = {**LISTS, **DICTS, **ITERATORS, **BRANCHES, **ALIASES, **GROWING}

@@ -32,6 +32,7 @@ from slicing import (
     small_training,
     small_values,
     small_views,
+    small_words,
     small_worlds,
 )
 from slicing.comparing import Call, check
@@ -66,6 +67,7 @@ ALL = {
     **small_positions.PROGRAMS,
     **small_properties.PROPERTIES,
     **small_numbers.PROGRAMS,
+    **small_words.PROGRAMS,
     **small_worlds.PROGRAMS,
 }
 

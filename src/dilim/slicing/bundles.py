@@ -14,6 +14,8 @@ from dilim.slicing.errors import Unsliceable
 from dilim.slicing.numbers import Number
 from dilim.slicing.tracing import SlicerTrace, is_used_up, symbolic, without_used_tape
 from dilim.slicing.values import UNBOUND, AtEntry, Choice, same_constant
+from dilim.tensors.elementwise import where
+from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
 
 
@@ -38,6 +40,9 @@ def flatten(value: Any, flat: list[Tensor], trace: SlicerTrace) -> Any:
     if isinstance(value, Tensor):
         flat.append(_in_graph(trace, without_used_tape(trace, value)))
         return type_of(value)
+    if value.__class__ is Words:
+        flat.append(_number_of(trace, value.value, value.words))
+        return value.words
     if value.__class__ is Choice:
         if not is_optional(value):
             raise Unsliceable("a value of several kinds is carried through a loop")
@@ -59,6 +64,8 @@ def unflatten(shape: Any, given: Iterator[Tensor], at_head: bool = False) -> Any
     """A value from its tensors; at the head of a turn, ints are counted from there."""
     if shape.__class__ is list:
         return tuple(unflatten(x, given, at_head) for x in shape)
+    if shape.__class__ is tuple:
+        return _word_of(next(given), shape)
     if shape.__class__ is OptionalShape:
         flag = Number(next(given), bool)
         return Choice(flag, unflatten(shape.yes, given, at_head), shape.no)
@@ -82,6 +89,9 @@ def collect(trace: SlicerTrace, shape: Any, value: Any, out: list[Tensor]) -> No
             raise ChangesType
         for part, x in zip(shape, value, strict=True):
             collect(trace, part, x, out)
+        return
+    if shape.__class__ is tuple:
+        out.append(_number_of(trace, value, shape))
         return
     if shape.__class__ is OptionalShape:
         _collect_optional(trace, shape, value, out)
@@ -141,6 +151,59 @@ class OptionalShape:
 
     yes: Any
     no: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """One of a few texts and the like, which a loop carries as a number.
+
+    Attributes:
+        value: which, or a `Choice` of some.
+        words: all that it may be; they are its shape.
+    """
+
+    value: Any
+    words: tuple[Any, ...]
+
+
+def words_in(value: Any) -> list[Any]:
+    """The constants that a value is one of; empty where it may be something else."""
+    if value.__class__ is Choice:
+        yes, no = words_in(value.yes), words_in(value.no)
+        return list(dict.fromkeys([*yes, *no])) if yes and no else []
+    return [value] if value is None or value.__class__ is str else []
+
+
+def note_words(known: dict[Any, list[Any]], place: Any, *values: Any) -> bool:
+    """Take note of the words that a place may hold; whether the values are all such."""
+    found = [words_in(value) for value in values]
+    if all(found):
+        words = dict.fromkeys([*known.get(place, ()), *(x for each in found for x in each)])
+        known[place] = list(words)
+    return all(found)
+
+
+def _number_of(trace: SlicerTrace, value: Any, words: tuple[Any, ...]) -> Tensor:
+    """The number of the word that a value is.
+
+    Raises:
+        ChangesType: it may be another one.
+    """
+    if value.__class__ is Choice:
+        yes, no = (_number_of(trace, x, words) for x in (value.yes, value.no))
+        with no_grad():
+            return where(value.flag.tensor, yes, no)
+    if not words_in(value) or value not in words:
+        raise ChangesType
+    return numbers.symbolic(trace, words.index(value)).tensor
+
+
+def _word_of(number: Tensor, words: tuple[Any, ...]) -> Any:
+    result = words[0]
+    with no_grad():
+        for k, word in enumerate(words[1:], 1):
+            result = Choice(Number(number == k, bool), word, result)
+    return result
 
 
 def is_optional(value: Any) -> bool:

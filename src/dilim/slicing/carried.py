@@ -59,6 +59,7 @@ class Carried:
             object there, None where that depends on the path.
         moved: those of them whose object is given again in the next turn.
         truths: whether the host sees what is at the places of a group, at this point.
+        words: for places that hold one of a few texts: which.
         lost: places that hold something before the loop, and after a turn may hold None.
     """
 
@@ -78,6 +79,7 @@ class Carried:
     given: dict[Place, int | None] = field(default_factory=dict)
     moved: set[Place] = field(default_factory=set)
     lost: set[Place] = field(default_factory=set)
+    words: dict[Place, list[Any]] = field(default_factory=dict)
     truths: dict[Any, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -85,12 +87,15 @@ class Carried:
 
     def start_of(self, place: Place) -> Any:
         """What a place holds before the loop; for one that is unbound, what zeros stand for it."""
-        if place in self.first:
+        if place in self.first and place not in self.words:
             return self.first[place]
         if place in self.starts:
             is_there = numbers.symbolic(self.slicer.trace, False)
             return Choice(is_there, *self.starts[place])
         value = self.now(place)
+        if place in self.words:
+            first = self.words[place][0] if self.begins_empty(place) else value
+            return bundles.Words(first, tuple(self.words[place]))
         if place in self.lost and bundles.is_carriable(value):
             return Choice(numbers.symbolic(self.slicer.trace, True), value, None)
         return value
@@ -179,6 +184,8 @@ class Carried:
         try:
             bundles.collect(self.slicer.trace, shape, value, out)
         except bundles.ChangesType:
+            if place in self.words and bundles.note_words(self.words, place, value):
+                raise Again from None
             is_second = self.slicer.peeled.get(self.statement)
             may_hold = place not in self.lost and bundles.may_be_none(value)
             if may_hold and (is_second or not self.can_peel):
@@ -276,6 +283,13 @@ class Carried:
                 else:
                     self.first[place] = bundles.zeros_like(now)
                 more.append(place)
+            elif (
+                before is UNBOUND
+                and name not in slicer.scope.live.exposed[self.statement]
+                and (bundles.note_words(self.words, place, now))
+            ):
+                self.first[place] = None
+                more.append(place)
             elif before is not UNBOUND and is_same(before, now):
                 continue
             elif bundles.is_carriable(before) and bundles.is_carriable(now):
@@ -284,6 +298,8 @@ class Carried:
                 self.starts[place] = bundles.zeros_like(now), before
                 more.append(place)
             elif bundles.is_optional(before) and bundles.may_be(now, before.no):
+                more.append(place)
+            elif bundles.note_words(self.words, place, before, now):
                 more.append(place)
             elif before.__class__ is Conflict or now.__class__ is Conflict:
                 continue
@@ -318,6 +334,9 @@ class Carried:
         more: list[Place] = []
         for key in heap.set_since(slicer, head.heap):
             if ("heap", key) not in known:
+                before = head.heap.get(key, UNBOUND)
+                before = slicer.original(key) if before is UNBOUND else before
+                bundles.note_words(self.words, ("heap", key), before, slicer.heap[key])
                 if key in slicer.modes and not slicer.peeled.get(self.statement):
                     raise Peel("the mode of a module changes in a loop")
                 more.append(("heap", key))

@@ -75,6 +75,13 @@ def truth(slicer: Slicer, value: Any) -> bool | Number:
     raise Unsliceable(f"the truth of an object of {kind.__name__}")
 
 
+def compared(function: Callable[[Any, Any], bool], a: Any, b: Any) -> bool | Number:
+    """A comparison of words, of which any may be a choice."""
+    if a.__class__ is Choice:
+        return told(a, lambda word: compared(function, word, b))
+    return told(b, lambda word: function(a, word)) if b.__class__ is Choice else function(a, b)
+
+
 def is_none(choice: Choice, function: Any) -> bool | Number:
     """``choice is None`` or ``choice is not None``."""
     return told(choice, lambda x: (x is None) is (function is operator.is_))

@@ -24,7 +24,7 @@ from dilim.slicing.kept_turns import WITH_HOST, KeptTurns
 from dilim.slicing.loop_bodies import written
 from dilim.slicing.numbers import Number
 from dilim.slicing.turns import ENDLESS, Turns
-from dilim.slicing.values import NEW_LIST, UNBOUND, Host, Range, View
+from dilim.slicing.values import NEW_LIST, UNBOUND, Ahead, Host, Range, View
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -121,6 +121,9 @@ def _flat(slicer: Slicer, statement: program.For, items: Any, source: Any = None
         decision = ("touched", slicer.entry.path(owner))
     elif maker is None:
         is_repeatable = False
+    if source.__class__ is list and id(source) in slicer.fresh and making is None:
+        _turn(slicer, statement, source, 0, lambda position: None)
+        return
     try:
         known = list(itertools.islice(items, MOST_FLAT + 1))
     except ValueError:  # of a strict zip, which Python raises at its turn
@@ -167,10 +170,16 @@ def _turn(
 ) -> None:
     scope = slicer.scope
     skip = scope.flags[-1]
-    for position in range(start, len(items)):
+    for position in itertools.count(start):
+        if position >= len(items):  # a list may grow meanwhile
+            break
+        if position > MOST_FLAT:
+            raise Unsliceable("a list that grows under its loop", statement.line)
         check(position)
         slicer.env[statement.target] = items[position]
-        scope.iterators[statement.iterator] = items[position + 1 :]
+        is_live = id(items) in slicer.fresh
+        left = Ahead(items, position + 1) if is_live else items[position + 1 :]
+        scope.iterators[statement.iterator] = left
         slicer.env[skip] = False
         slicer.block(statement.body, "body")
         if slicer.dead:

@@ -16,6 +16,7 @@ from dilim.dtypes import DType
 from dilim.ir.types import Type
 from dilim.slicing import (
     attributes,
+    bundles,
     calls,
     choices,
     classes,
@@ -300,6 +301,11 @@ def _compare(slicer: Slicer, step: program.Step, node: ast.Compare) -> Callable[
         for x, y in (pair, pair[::-1]):
             if x.__class__ is Choice and y is None:
                 return lambda: choices.is_none(x, function)
+    if function in (operator.eq, operator.ne):
+        pair = slicer.copied(left), slicer.copied(right)
+        for x, y in (pair, pair[::-1]):
+            if x.__class__ is Choice and bundles.words_in(x) and bundles.words_in(y):
+                return functools.partial(choices.compared, function, x, y)
     a, b = slicer.atom(left), slicer.atom(right)
     if function in (operator.is_, operator.is_not):
         if Host in (a.__class__, b.__class__) or Number in (a.__class__, b.__class__):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -213,6 +213,12 @@ class Run(Leaving, Recorder):
             del frame[iterator]
             return False
         return True
+
+    def ahead(self, items: list[Any], position: int) -> Iterator[Any]:
+        """An iterator over a list, from a position on."""
+        iterator: Any = iter(items)
+        iterator.__setstate__(position)
+        return iterator  # type: ignore[no-any-return]
 
     def is_kind(self, value: Any, kind: Any) -> bool:
         """Whether a value of the host is of this kind."""

@@ -20,7 +20,7 @@ from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.leaving import Level
 from dilim.slicing.numbers import Number
 from dilim.slicing.tracing import is_used_up
-from dilim.slicing.values import UNBOUND, Conflict, Host, MadeFunction, Range
+from dilim.slicing.values import UNBOUND, Ahead, Conflict, Host, MadeFunction, Range
 from dilim.tensors import control
 from dilim.tensors.region_tape import Region, plain_inputs
 from dilim.tensors.sites import user_site
@@ -238,6 +238,8 @@ def _items(slicer: Hosting, left: Any, action: Action) -> str:
     if left.__class__ is Range:
         parts = (left.start, left.stop, left.step)
         return f"range({', '.join(_code(slicer, x, action) for x in parts)})"
+    if left.__class__ is Ahead:
+        return f"R.ahead({_code(slicer, left.items, action)}, {left.position})"
     return f"[{', '.join(_code(slicer, x, action) for x in left)}]"
 
 

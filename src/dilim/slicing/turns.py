@@ -307,7 +307,8 @@ class Turns(Carried):
         out += self.objects.ends()
         if self.memory is not None:
             self.memory.end_turn()
-        after.update({("name", k): v for k, v in self._own_env().items()})
+        depth = len(slicer.scopes) - 1
+        after.update({("name", (depth, name)): value for name, value in slicer.env.items()})
         return out
 
     def _check_growth(self, places: list[Place], shapes: list[Any]) -> None:
@@ -344,10 +345,6 @@ class Turns(Carried):
             is_hosts = value.__class__ is Host
             kind = value.kind if is_hosts and before is UNBOUND else None
             env[name] = Host(kind) if is_hosts else Conflict(bound_in_loop(name))
-
-    def _own_env(self) -> dict[tuple[int, str], Any]:
-        depth = len(self.slicer.scopes) - 1
-        return {(depth, name): value for name, value in self.slicer.env.items()}
 
     def _test_again(self) -> None:
         slicer = self.slicer
