@@ -82,3 +82,34 @@ def f(x, n):
         CALLS,
     ),
 }
+
+
+def _shown(*lines):
+    """A function that shows a tensor of a loop or branch, before its gradients are asked for."""
+    body = "\n    ".join(lines)
+    return Small(
+        f"{HEAD}\ndef f(x, n):\n    h = x * V\n    {body}\n    return h.detach()\n",
+        CALLS,
+        None,
+        None,
+    )
+
+
+PROGRAMS |= {
+    "a tensor with a gradient, shown where turns begin": _shown(
+        "for i in range(10):", "    print(h)", "    h = dilim.tanh(h * W)"
+    ),
+    "one shown where turns end, and later": _shown(
+        "for i in range(10):",
+        "    h = dilim.tanh(h * W)",
+        "    print(h)",
+        "h.sum().backward()",
+        "print(h)",
+    ),
+    "one of a loop, shown when it is used up": _shown(
+        "for i in range(12):", "    h = dilim.tanh(h * W)", "h.sum().backward()", "print(h)"
+    ),
+    "one of different operations, shown": _shown(
+        "if x.sum() > 0:", "    h = h + 1", "print(h)", "h.sum().backward()", "print(h)"
+    ),
+}

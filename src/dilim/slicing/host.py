@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from types import BuiltinMethodType, MethodType
 from typing import Any
 
+from dilim.autodiff.walk import SEVERAL
 from dilim.slicing.actions import Action
 from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
@@ -27,6 +28,7 @@ from dilim.slicing.values import (
     owner_of,
 )
 from dilim.tensors.cells import Cell, Frame, Handle
+from dilim.tensors.tape import Node
 from dilim.tensors.tensor import Tensor
 
 
@@ -246,17 +248,21 @@ class Objects:
         """Code for a tensor that the region makes, or a view."""
         if not x._requires_grad:
             return self.bare(x, action)
-        if x._node is not None and (x._node.inputs is None or self.lenient):
+        if x._node is not None and (x._node.inputs is None or self._is_shown(x._node)):
             return f"R.with_gradient({self.bare(x, action)}, {x._node.op.name!r})"
         if x._node is not None:
             self.tapes.hand_out(x, action)
             return self.bare(x, action)
-        if self.lenient or self.trace.is_own_leaf(x):
+        if self.trace.is_own_leaf(x):
             text = self.bare(x, action)
             table, number = text.removeprefix("R.").rstrip("]").split("[")
             self.leaves["views" if table == "views" else "objects", int(number)] = None
             return f"{text}.requires_grad_()"
         raise Unsliceable("a tensor that a loop carries")
+
+    def _is_shown(self, node: Node) -> bool:
+        """Whether the host only shows what a recorded operation has made, and this is known."""
+        return self.lenient and node.op.name != SEVERAL
 
     def bare(self, x: Tensor, action: Action) -> str:
         """Code for a tensor that the region makes, or a view, as if it carried no gradient."""

@@ -183,8 +183,7 @@ class Turns(Carried):
         if kept is not None:
             condition: Any = self._condition(places, shapes)
             with no_grad():
-                is_over = ~condition(None, *results)
-            kept.check(is_over, start)
+                kept.check(~condition(None, *results), start)
 
     def _use_up(self, place: Place, value: Any) -> None:
         """Let tensors that a turn uses up be so; what was there before is another object."""

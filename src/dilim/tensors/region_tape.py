@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dilim.autodiff.walk import Joint, Part, reachable, rule_of
+from dilim.autodiff.walk import SEVERAL, Joint, Part, reachable, rule_of
 from dilim.errors import GradientError
 from dilim.ir.graph import Graph, Value
 from dilim.ir.structure import READ, RECEIVE, walk
@@ -333,10 +333,17 @@ def put_on_tape(
     whole.values = [None] * len(captured)
     for number, (x, has_gradient) in enumerate(zip(results, chosen, strict=True)):
         if has_gradient:
-            part = Part(number)
+            part = Part(number, _maker(region, number))
             x._node = Node(part, (None,), {}, (whole,), (0,), x._storage.version)  # type: ignore[arg-type]
             x._node.values = [None]
             x._requires_grad = True
+
+
+def _maker(region: Region, number: int) -> str:
+    """The name of the operation that makes a result of a region, if it is always the same."""
+    edges = [record.outputs[number] for record in region.inner()]
+    names = {edge.op.name if edge.__class__ is Node else SEVERAL for edge in edges}
+    return names.pop() if len(names) == 1 else SEVERAL
 
 
 def fresh(trace: Trace, x: Tensor) -> Tensor:
