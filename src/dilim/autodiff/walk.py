@@ -38,10 +38,11 @@ class Part:
 
     Attributes:
         number: which result.
+        name: of the operation that made it, if it is always the same.
     """
 
     number: int
-    name = "result"
+    name: str = "result"
 
 
 class Joint(ABC):

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from types import BuiltinMethodType, MethodType
 from typing import Any
 
+from dilim.ops.table import OPERATIONS
 from dilim.slicing.actions import Action
 from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
@@ -15,7 +16,7 @@ from dilim.slicing.iterators import Making
 from dilim.slicing.numbers import Number
 from dilim.slicing.one_of import OneOf
 from dilim.slicing.parts import steps_of
-from dilim.slicing.tracing import SlicerTrace
+from dilim.slicing.tracing import SlicerTrace, is_used_up
 from dilim.slicing.values import (
     AtEntry,
     Choice,
@@ -246,9 +247,14 @@ class Objects:
         """Code for a tensor that the region makes, or a view."""
         if not x._requires_grad:
             return self.bare(x, action)
-        if x._node is not None and (x._node.inputs is None or self.lenient):
-            return f"R.with_gradient({self.bare(x, action)}, {x._node.op.name!r})"
         if x._node is not None:
+            maker = x._node.op.name
+            known = self.held.get(self.one_of.own(x)._data.cell)
+            is_told = known is not None and known.is_kept  # and has it with its tape
+            if maker in OPERATIONS and (is_used_up(x) or (self.lenient and not is_told)):
+                return f"R.with_gradient({self.bare(x, action)}, {maker!r})"
+            if is_used_up(x):
+                raise Unsliceable("a tensor that backward() has used up is made on several paths")
             self.tapes.hand_out(x, action)
             return self.bare(x, action)
         if self.lenient or self.trace.is_own_leaf(x):
@@ -357,6 +363,12 @@ class Objects:
             now = self.trace.contents(cell)
             if known.seen is now:
                 continue
+            maker = self._makers.get(cell)
+            if known.is_kept and maker is not None and _is_recorded(maker):
+                if known.flag is not True:
+                    raise Unsliceable("a tensor with a gradient is written that the host may have")
+                self._made(maker, action)
+                continue
             whole = self.trace.tensor(Handle(cell, now.shape, now.dtype))
             line = f"R.refresh({known.number}, {action.send(whole)})"
             if known.flag is not True:
@@ -364,3 +376,8 @@ class Objects:
             lines.append(line)
             self.held[cell] = known._replace(seen=now)
         return lines + self.containers.refresh(action)
+
+
+def _is_recorded(x: Tensor) -> bool:
+    """Whether a gradient goes on from a tensor that was computed."""
+    return x._node is not None and not is_used_up(x)

@@ -179,7 +179,7 @@ class Turns(Carried):
         self._let_be(values, given, None if sure else self.turned(limit))
         self.be_blind(values)
         for place, number in self.given.items():
-            self._let_be_given(place, values[place], number)
+            self._let_be_given(place, values[place], number, sure or self.turned(limit))
         self._after_loop(after, places)
         if kept is not None:
             condition: Any = self._condition(places, shapes)
@@ -220,11 +220,20 @@ class Turns(Carried):
         held = {place: value for place, value in values.items() if place[0] != "cell"}
         self.objects.let_be(held, given, later)
 
-    def _let_be_given(self, place: Place, value: Any, number: int | None) -> None:
-        """Let a tensor that a turn before has made be the object that the host has of it."""
+    def _let_be_given(
+        self, place: Place, value: Any, number: int | None, flag: bool | Number = True
+    ) -> None:
+        """Let a tensor that a turn before has made be the object that the host has of it.
+
+        Args:
+            place: where it is.
+            value: what is there.
+            number: of the host's object, if it is one.
+            flag: whether there was such a turn.
+        """
         slicer, x = self.slicer, tensor_in(value)
         if number is not None and not x._requires_grad:
-            slicer.objects.hold(x, number)
+            slicer.objects.hold(x, number, flag)
             return
         cell = slicer.one_of.own(x)._data.cell
         slicer.trace.frozen.add(cell)
