@@ -220,17 +220,8 @@ class Turns(Carried):
         held = {place: value for place, value in values.items() if place[0] != "cell"}
         self.objects.let_be(held, given, later)
 
-    def _let_be_given(
-        self, place: Place, value: Any, number: int | None, flag: bool | Number = True
-    ) -> None:
-        """Let a tensor that a turn before has made be the object that the host has of it.
-
-        Args:
-            place: where it is.
-            value: what is there.
-            number: of the host's object, if it is one.
-            flag: whether there was such a turn.
-        """
+    def _let_be_given(self, place: Place, value: Any, number: int | None, flag: Any = True) -> None:
+        """Let what a turn before has made, if there was one, be the object that the host has."""
         slicer, x = self.slicer, tensor_in(value)
         if number is not None and not x._requires_grad:
             slicer.objects.hold(x, number, flag)
