@@ -227,4 +227,32 @@ def f(x):
     ),
 }
 
-PROGRAMS = {**_KEPT, **_STATE, **_NUMBERS, **_MADE}
+_TRAINED = {
+    "trained in a loop of unknown length, in a loop of the host": Small(
+        _BOX
+        + """
+def rows(n):
+    for i in range(n):
+        yield dilim.ones(2) * i
+
+def f(x, n):
+    for row in rows(n):
+        k = 0
+        while k < 2:
+            k += 1
+            i = 1
+            W.grad = None
+            (W * x).sum().backward()
+            with dilim.no_grad():
+                W.sub_(0.125 * W.grad)
+            print(3)
+        print(i)
+    return W.grad
+""",
+        tuple(Call(f"[dilim.ones(2), {n}]", before="W.grad = None") for n in (2, 3, 2, 3)),
+        None,
+        None,
+    ),
+}
+
+PROGRAMS = {**_TRAINED, **_KEPT, **_STATE, **_NUMBERS, **_MADE}
