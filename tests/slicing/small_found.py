@@ -247,7 +247,6 @@ def f(x, n):
                 W.sub_(0.125 * W.grad)
             print(3)
         print(i)
-    return W.grad
 """,
         tuple(Call(f"[dilim.ones(2), {n}]", before="W.grad = None") for n in (2, 3, 2, 3)),
         None,
