@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from dilim.ops.opdef import OpDef, Rule
 from dilim.shapes import Shape
@@ -32,21 +32,17 @@ class Record(Protocol):
     serial: int
 
 
-SEVERAL: Final = "result"
-"""The name of what one operation or another has made."""
-
-
 @dataclass(frozen=True, slots=True)
 class Part:
     """In place of an operation: the record is one result of the record at its only edge.
 
     Attributes:
         number: which result.
-        name: of the operation that has made it, if it is always the same.
+        name: of the operation that made it, if it is always the same.
     """
 
     number: int
-    name: str = SEVERAL
+    name: str = "result"
 
 
 class Joint(ABC):

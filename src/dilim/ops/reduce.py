@@ -100,7 +100,10 @@ def _reduction(
     def kernel(x: np.ndarray, *, axis: Shape, keepdims: bool) -> np.ndarray:
         if x.dtype.kind == "f" and primitive in ("add", "multiply"):
             return reference(x, axis=axis, keepdims=keepdims)
-        return np.asarray(combine.reduce(x, axis=axis, keepdims=keepdims, dtype=x.dtype))
+        result = np.asarray(combine.reduce(x, axis=axis, keepdims=keepdims, dtype=x.dtype))
+        if x.dtype.kind == "f" and not result.all():  # of 0.0 and -0.0 the order chooses one
+            return reference(x, axis=axis, keepdims=keepdims)
+        return result
 
     return OpDef(
         name=name,

@@ -7,7 +7,7 @@ region leaves the rest to the host.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dilim.errors import GraphError
@@ -100,6 +100,19 @@ def have_seen_one(a: Held, b: Held) -> bool:
     if a.seen.__class__ is b.seen.__class__ is tuple:
         return _are_same(a.seen, b.seen)
     return a.seen is b.seen
+
+
+def unseen(held: Mapping[Any, Any], contents: Mapping[int, Any]) -> Iterator[int]:
+    """Those, by identity, that the host has and does not see as they are.
+
+    Args:
+        held: what the host has.
+        contents: what lists and dicts hold, by identity.
+    """
+    for key, known in held.items():
+        if key.__class__ is tuple and key[0] == KEY and key[1] in contents:
+            if not _are_same(known.seen, _items(contents[key[1]])):
+                yield key[1]
 
 
 def _items(container: Any) -> tuple[Any, ...]:

@@ -47,7 +47,7 @@ def find(slicer: Interpreter, owner: Any, key: Any) -> Any:
     return found
 
 
-def put(slicer: Interpreter, owner: Any, key: Any, value: Any) -> Callable[[], None]:
+def put(slicer: Hosting, owner: Any, key: Any, value: Any) -> Callable[[], None]:
     """How to put a value at a place where there is one at entry.
 
     Raises:
@@ -56,6 +56,8 @@ def put(slicer: Interpreter, owner: Any, key: Any, value: Any) -> Callable[[], N
     slicer.owners[id(owner)] = owner
     is_decided = decision(owner, key) in slicer.decisions
     if is_decided or holds_hidden(value):
+        if slicer.heap.get((id(owner), key), UNBOUND).__class__ is not Host:
+            slicer.flush()  # what the host has yet to do sees what there was before
         slicer.heap[id(owner), key] = Host()
         slicer.written.add((id(owner), key))
         raise OnHost(f"{_called(owner)} that host code changes" if is_decided else "")

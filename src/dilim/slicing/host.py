@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import BuiltinMethodType, MethodType
 from typing import Any
 
-from dilim.autodiff.walk import SEVERAL
+from dilim.ops.table import OPERATIONS
 from dilim.slicing.actions import Action
 from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
@@ -16,7 +16,7 @@ from dilim.slicing.iterators import Making
 from dilim.slicing.numbers import Number
 from dilim.slicing.one_of import OneOf
 from dilim.slicing.parts import steps_of
-from dilim.slicing.tracing import SlicerTrace
+from dilim.slicing.tracing import SlicerTrace, is_used_up
 from dilim.slicing.values import (
     AtEntry,
     Choice,
@@ -28,7 +28,6 @@ from dilim.slicing.values import (
     owner_of,
 )
 from dilim.tensors.cells import Cell, Frame, Handle
-from dilim.tensors.tape import Node
 from dilim.tensors.tensor import Tensor
 
 
@@ -248,9 +247,14 @@ class Objects:
         """Code for a tensor that the region makes, or a view."""
         if not x._requires_grad:
             return self.bare(x, action)
-        if x._node is not None and (x._node.inputs is None or self._is_shown(x._node)):
-            return f"R.with_gradient({self.bare(x, action)}, {x._node.op.name!r})"
         if x._node is not None:
+            maker = x._node.op.name
+            known = self.held.get(self.one_of.own(x)._data.cell)
+            is_told = known is not None and known.is_kept  # and has it with its tape
+            if maker in OPERATIONS and (is_used_up(x) or (self.lenient and not is_told)):
+                return f"R.with_gradient({self.bare(x, action)}, {maker!r})"
+            if is_used_up(x):
+                raise Unsliceable("a tensor that backward() has used up is made on several paths")
             self.tapes.hand_out(x, action)
             return self.bare(x, action)
         if self.trace.is_own_leaf(x):
@@ -259,10 +263,6 @@ class Objects:
             self.leaves["views" if table == "views" else "objects", int(number)] = None
             return f"{text}.requires_grad_()"
         raise Unsliceable("a tensor that a loop carries")
-
-    def _is_shown(self, node: Node) -> bool:
-        """Whether the host only shows what a recorded operation has made, and this is known."""
-        return self.lenient and node.op.name != SEVERAL
 
     def bare(self, x: Tensor, action: Action) -> str:
         """Code for a tensor that the region makes, or a view, as if it carried no gradient."""
@@ -363,6 +363,12 @@ class Objects:
             now = self.trace.contents(cell)
             if known.seen is now:
                 continue
+            maker = self._makers.get(cell)
+            if known.is_kept and maker is not None and _is_recorded(maker):
+                if known.flag is not True:
+                    raise Unsliceable("a tensor with a gradient is written that the host may have")
+                self._made(maker, action)
+                continue
             whole = self.trace.tensor(Handle(cell, now.shape, now.dtype))
             line = f"R.refresh({known.number}, {action.send(whole)})"
             if known.flag is not True:
@@ -370,3 +376,8 @@ class Objects:
             lines.append(line)
             self.held[cell] = known._replace(seen=now)
         return lines + self.containers.refresh(action)
+
+
+def _is_recorded(x: Tensor) -> bool:
+    """Whether a gradient goes on from a tensor that was computed."""
+    return x._node is not None and not is_used_up(x)

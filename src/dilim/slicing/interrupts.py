@@ -38,6 +38,6 @@ def stop(slicer: Slicer, loop: For | While) -> None:
         lines, after = [], ""  # the program is worth more than what would be lost
     go_back()
     if lines or after:
-        slicer.actions.append(action)
+        slicer.take(action)
         action.lines += [*lines, f"R.interrupt({after})"]
         control.send_in(slicer.trace, action.channel, action.sent, quiet=True, stop=True)

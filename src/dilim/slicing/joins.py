@@ -16,7 +16,7 @@ from dilim.slicing import bundles, grads, heap, identities, keeping, numbers, sh
 from dilim.slicing.errors import OnHost, Restart, Unsliceable, in_words
 from dilim.slicing.numbers import Number
 from dilim.slicing.sides import Made, Side, common, held_after, renewed
-from dilim.slicing.tracing import is_used_up, use_up, without_used_tape
+from dilim.slicing.tracing import SEVERAL, is_used_up, use_up, without_used_tape
 from dilim.slicing.values import (
     UNBOUND,
     Choice,
@@ -81,7 +81,7 @@ class Join:
         ]
         heap = {key: self._heap(key) for key in {**a.state.heap, **b.state.heap}}
         found = {key: self._grad(key) for key, x in slicer.leaves.items() if self.is_outer(x)}
-        reached = [_containers(side) for side in self.sides]
+        reached = [side.containers() for side in self.sides]
         fresh = {key: self._container(key, reached) for key in {**reached[0], **reached[1]}}
         cells = {cell: self._cell(cell) for cell in {**a.written, **b.written}}
         held = {
@@ -255,11 +255,11 @@ class Join:
             with self.within(side):
                 plain.append(self._settled(side, without_used_tape(self.trace, x)))
         self.columns.append((plain[0], plain[1]))
-        for x in (a, b):
-            if is_used_up(x):
-                maker = x._node.op.name  # type: ignore[union-attr]
-                return lambda results: use_up(results[position], maker)
-        return lambda results: results[position]
+        makers = {x._node.op.name for x in (a, b) if is_used_up(x)}  # type: ignore[union-attr]
+        if not makers:
+            return lambda results: results[position]
+        maker = makers.pop() if len(makers) == 1 else SEVERAL.name
+        return lambda results: use_up(results[position], maker)
 
     def _settled(self, side: int, x: Tensor) -> Tensor:
         """The numbers that a tensor has at the end of a side that wrote into its memory."""
@@ -386,11 +386,6 @@ class Join:
     def _cell(self, cell: Cell) -> Made:
         values = [side.written.get(cell) or cell.value for side in self.sides]
         return self._column(*map(self.trace.symbol, values))
-
-
-def _containers(side: Side) -> dict[int, None]:
-    state = side.state
-    return {} if side.dead else identities.containers(state.envs, state.heap, state.contents)
 
 
 def _choice_of(parts: Sequence[Made]) -> Made:

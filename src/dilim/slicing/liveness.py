@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 from dilim.slicing.loop_bodies import exits
 from dilim.slicing.program import (
     Atom,
@@ -61,6 +63,8 @@ class Liveness:
             case Step():
                 if statement.summary is not None:
                     self._block(statement.summary.block, live)
+                if isinstance(statement.node, ast.Delete):
+                    return live.union(statement.writes, statement.reads)  # they must be bound
                 return (live - set(statement.writes)) | set(statement.reads)
             case Unit():
                 return after | set(statement.reads)

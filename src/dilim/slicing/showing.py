@@ -33,6 +33,11 @@ class Showing(Interpreter):
         self.actions.append(action)
         return action
 
+    def take(self, action: Action) -> None:
+        """Make an action one of the region's, named anew: there may be others since it was made."""
+        action.channel = f"{action.channel[0]}{len(self.actions)}"
+        self.actions.append(action)
+
     def callers(self) -> tuple[tuple[str, str, int], ...]:
         """Name, file and line of the calls around the statement at hand."""
         return tuple(
@@ -93,7 +98,7 @@ class Showing(Interpreter):
         action = Action(f"{WRITE}{len(self.actions)}", self.callers())
         action.lines += self.write_back(action)
         if action.lines:
-            self.actions.append(action)
+            self.take(action)
             self._send(action)
 
     def count_writes(self) -> list[str]:
@@ -115,7 +120,7 @@ class Showing(Interpreter):
         action.lines += self.write_back(action, now=True)
         if not action.lines:
             return
-        self.actions.append(action)
+        self.take(action)
         fine = is_fine() if action.sent else None
         if fine is not None:
             control.cond_in(self.trace, fine, lambda: None, lambda: self._send(action))

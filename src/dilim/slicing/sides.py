@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dilim.slicing import given_containers, identities
 from dilim.slicing.given_containers import have_seen_one
 from dilim.slicing.host import Objects
 from dilim.slicing.numbers import Number
@@ -36,6 +37,14 @@ class Side:
     def dead(self) -> bool:
         """Whether it never comes to its end."""
         return self.state.dead
+
+    def containers(self) -> dict[int, None]:
+        """The lists and dicts that somebody may look at later, by identity."""
+        state = self.state
+        if state.dead:
+            return {}
+        reached = identities.containers(state.envs, state.heap, state.contents)
+        return reached | dict.fromkeys(given_containers.unseen(state.held, state.contents))
 
 
 def drop(sides: Sequence[Side], wanted: Sequence[frozenset[str]], start: State) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
+from dilim.autodiff.walk import Part
 from dilim.ir.graph import Value
 from dilim.ir.types import Type
 from dilim.ops.table import OPERATIONS
@@ -327,6 +328,10 @@ class _Torn:
         raise Unsliceable("backward() was called on one path, and on the other not")
 
 
+SEVERAL: Final = Part(0)
+"""In place of the operation that made a tensor, where it is another one on another path."""
+
+
 def is_used_up(x: Tensor) -> bool:
     """Whether a tensor's tape was used up by a backward pass."""
     return x._node is not None and x._node.inputs is None
@@ -339,7 +344,7 @@ def without_used_tape(trace: SlicerTrace, x: Tensor) -> Tensor:
 
 def use_up(x: Tensor, maker: str = "identity") -> Tensor:
     """Make a tensor one whose tape was used up; ``maker`` names the operation that made it."""
-    op = OPERATIONS.get(maker, OPERATIONS["identity"])
+    op: Any = OPERATIONS.get(maker, SEVERAL)
     x._node = Node(op, (), {}, (), (), x._storage.version)
     x._node.inputs = None  # not released: that would be undone on the way back to a state
     x._requires_grad = True

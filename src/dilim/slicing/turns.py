@@ -178,7 +178,7 @@ class Turns(Carried):
         shown.let_see(slicer, self.shown, self.truths)
         self._let_be(values, given, None if sure else self.turned(limit))
         for place, number in self.given.items():
-            self._let_be_given(place, values[place], number)
+            self._let_be_given(place, values[place], number, sure or self.turned(limit))
         self._after_loop(after, places)
         if kept is not None:
             condition: Any = self._condition(places, shapes)
@@ -218,11 +218,11 @@ class Turns(Carried):
         held = {place: value for place, value in values.items() if place[0] != "cell"}
         self.objects.let_be(held, given, later)
 
-    def _let_be_given(self, place: Place, value: Any, number: int | None) -> None:
-        """Let a tensor that a turn before has made be the object that the host has of it."""
+    def _let_be_given(self, place: Place, value: Any, number: int | None, flag: Any = True) -> None:
+        """Let what a turn before has made, if there was one, be the object that the host has."""
         slicer, x = self.slicer, tensor_in(value)
         if number is not None and not x._requires_grad:
-            slicer.objects.hold(x, number)
+            slicer.objects.hold(x, number, flag)
             return
         decision: Any = None
         if place[0] == "name":

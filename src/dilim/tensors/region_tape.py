@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dilim.autodiff.walk import SEVERAL, Joint, Part, reachable, rule_of
+from dilim.autodiff.walk import Joint, Part, reachable, rule_of
 from dilim.errors import GradientError
 from dilim.ir.graph import Graph, Value
 from dilim.ir.structure import READ, RECEIVE, walk
@@ -193,7 +193,11 @@ class Record:
 
 
 def collect(trace: Trace, outputs: Sequence[Tensor], since: int) -> Record:
-    """What was recorded for these results of the region being built; see `tape.now`."""
+    """What was recorded for these results of the region being built; see `tape.now`.
+
+    Raises:
+        GradientError: a backward pass has used up a part of it.
+    """
 
     def is_inside(edge: Any) -> bool:
         return edge.__class__ is Node and edge.serial >= since
@@ -273,6 +277,11 @@ class Region(Joint):
         """What its regions record."""
         raise NotImplementedError
 
+    def makers(self, number: int) -> set[str]:
+        """The names of the operations that may have made a result, unless it was there before."""
+        edges = [(record.outputs[number], record.nodes) for record in self.inner()]
+        return {edge.op.name for edge, own in edges if any(edge is node for node in own)}
+
     def uses(self) -> Iterator[Value]:
         """The values that `replay` needs, some of them computed by the region itself."""
         for record in self.inner():
@@ -333,17 +342,11 @@ def put_on_tape(
     whole.values = [None] * len(captured)
     for number, (x, has_gradient) in enumerate(zip(results, chosen, strict=True)):
         if has_gradient:
-            part = Part(number, _maker(region, number))
+            makers = region.makers(number)
+            part = Part(number, *(makers if len(makers) == 1 else ()))
             x._node = Node(part, (None,), {}, (whole,), (0,), x._storage.version)  # type: ignore[arg-type]
             x._node.values = [None]
             x._requires_grad = True
-
-
-def _maker(region: Region, number: int) -> str:
-    """The name of the operation that makes a result of a region, if it is always the same."""
-    edges = [record.outputs[number] for record in region.inner()]
-    names = {edge.op.name if edge.__class__ is Node else SEVERAL for edge in edges}
-    return names.pop() if len(names) == 1 else SEVERAL
 
 
 def fresh(trace: Trace, x: Tensor) -> Tensor:

@@ -79,9 +79,6 @@ def work(seeds, compiler_name, seconds, only_sliceable, out):
     """
     compiler = COMPILERS[compiler_name]
     known = Counter()
-    difference_of(random_program(seeds.start), compiler)  # imports what is imported late
-    gc.collect()
-    gc.freeze()  # else a seventh of the time goes into looking at all modules again and again
     for seed in seeds:
         _tell(out, seed=seed, state="begins")
         program = random_program(seed)
@@ -91,6 +88,9 @@ def work(seeds, compiler_name, seconds, only_sliceable, out):
         expected, found, difference = difference_of(program, compiler)
         facts = facts_of(program, expected, found, difference)
         _tell(out, seed=seed, state="done", facts=facts)
+        if seed == seeds.start:  # all is imported; else a seventh of the time goes into its garbage
+            gc.collect()
+            gc.freeze()
         if difference is not None and known[difference.group] < MOST_OF_A_GROUP:
             known[difference.group] += 1
             smaller, difference = _reduced(program, compiler, seconds, expected, difference)
