@@ -8,6 +8,7 @@ from memory_device import MemoryDevice
 
 import dilim
 from dilim.errors import DeviceError, GradientError
+from dilim.runtime import devices
 from dilim.runtime.devices import CPU, as_device, register_device
 
 
@@ -188,3 +189,14 @@ def test_host_edit_needs_a_host_side(device):
     x = dilim.ones(2, device="memory")
     with pytest.raises(DeviceError, match="mirrored=True"), dilim.host_edit(x):
         pass
+
+
+def test_memory_is_marked_only_while_somebody_traces():
+    """Threads begin and end to trace in any order."""
+    first, second = devices.epoch(), devices.epoch()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert dilim.zeros(2)._storage.version > 0
+    second.__exit__(None, None, None)
+    assert dilim.zeros(2)._storage.version == 0

@@ -144,6 +144,8 @@ def known_devices() -> list[Device]:
 
 _EPOCH_BITS: Final = 64
 _epochs: Final = itertools.count(1)
+_lock: Final = threading.Lock()
+_starts: Final = [0]
 FIRST_VERSION: Final = [0]
 """The version of memory that is made now; in a list, where machine code finds it."""
 
@@ -168,11 +170,15 @@ def no_epoch() -> AbstractContextManager[None]:
 
 @contextmanager
 def _versions_from(start: int) -> Iterator[None]:
-    before, FIRST_VERSION[0] = FIRST_VERSION[0], start
+    with _lock:
+        _starts.append(start)
+        FIRST_VERSION[0] = start
     try:
         yield
     finally:
-        FIRST_VERSION[0] = before
+        with _lock:  # threads leave in any order
+            del _starts[len(_starts) - 1 - _starts[::-1].index(start)]
+            FIRST_VERSION[0] = _starts[-1]
 
 
 class Storage:

@@ -233,7 +233,9 @@ def module_of(
                 kind = type_of(action.sent[int(position)])
                 maker = kinds.setdefault(kind, len(kinds))
                 lines.append(f"O[{number}] = t{maker}(v[{position}])")
-                lines += [f"R.versions[{number}] = 0"] if is_checked else []
+                lines += (
+                    [f"R.versions[{number}] = O[{number}]._storage.version"] if is_checked else []
+                )
             elif bound is not None and not any(name in line for name in unbound):
                 indent, frame, name, value = bound.groups()
                 lines.append(f"{indent}{frame}[{name}] = {value}")

@@ -262,7 +262,7 @@ class Run(Leaving, Recorder):
     def tensor(self, number: int, array: np.ndarray) -> Tensor:
         """A new tensor with the numbers of an array."""
         made = self.objects[number] = Tensor._from_array(array.copy())
-        self.versions[number] = 0
+        self.versions[number] = made._storage.version
         return made
 
     def refresh(self, number: int, array: np.ndarray) -> Tensor:
