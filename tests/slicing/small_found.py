@@ -87,6 +87,22 @@ def f(x):
     ),
 }
 
+_SHOWN = {
+    "a dict that is shown on one path, of a tensor that is written later": Small(
+        """
+def f(x, n):
+    some = {"a": x * 1}
+    if x.sum() < n:
+        print(some)
+    some["a"] *= 2
+    return some
+""",
+        ("[dilim.ones(2), 3]", "[dilim.ones(2), 1]", "[dilim.ones(2), 3]"),
+        None,
+        None,
+    ),
+}
+
 _NUMBERS = {
     "the largest and smallest of zeros of both signs": Small(
         """
@@ -254,4 +270,4 @@ def f(x, n):
     ),
 }
 
-PROGRAMS = {**_TRAINED, **_KEPT, **_STATE, **_NUMBERS, **_MADE}
+PROGRAMS = {**_SHOWN, **_TRAINED, **_KEPT, **_STATE, **_NUMBERS, **_MADE}

@@ -57,7 +57,8 @@ class Containers:
             action.prelude.append(refill)
         if not action.is_last:
             action.prelude.append(f"R.note({number})")
-        self._objects.held[key] = Held(number, now)
+        is_kept = self._objects.is_kept or (known is not None and known.is_kept)
+        self._objects.held[key] = Held(number, now, is_kept=is_kept)
         return f"M[{number}]"
 
     def refresh(self, action: Action) -> list[str]:

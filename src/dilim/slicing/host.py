@@ -215,7 +215,8 @@ class Objects:
             self._keeps = before
 
     @property
-    def _is_kept(self) -> bool:
+    def is_kept(self) -> bool:
+        """Whether the host may keep what it is told of."""
         return self._keeps and not self.lenient
 
     def is_fresh(self, value: Any) -> bool:
@@ -296,7 +297,7 @@ class Objects:
             raise Restart(self.unsure[key])
         known = self.held.get(key)
         if known is not None and known.flag is True:
-            self.held[key] = known._replace(is_kept=known.is_kept or self._is_kept)
+            self.held[key] = known._replace(is_kept=known.is_kept or self.is_kept)
             return f"R.views[{known.number}]"
         number = self.number_of(key)
         self._viewed[key] = cell
@@ -304,7 +305,7 @@ class Objects:
         if known is not None:
             line = f"if not {action.send(known.flag.tensor)}: {line}"
         action.prelude.append(line)
-        self.held[key] = Held(number, is_kept=self._is_kept)
+        self.held[key] = Held(number, is_kept=self.is_kept)
         return f"R.views[{number}]"
 
     def _base(self, handle: Handle, action: Action) -> str:
@@ -333,7 +334,7 @@ class Objects:
         now = self.trace.contents(cell)
         number = self.number_of(cell)
         known = self.held.get(cell)
-        is_kept = self._is_kept or (known is not None and known.is_kept)
+        is_kept = self.is_kept or (known is not None and known.is_kept)
         self.held[cell] = Held(number, now, is_kept=is_kept)
         if known is None:
             action.prelude.append(f"R.tensor({number}, {action.send(x)})")
