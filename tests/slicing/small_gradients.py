@@ -31,6 +31,20 @@ def f(x, y):
         None,
         None,
     ),
+    "host code writes into memory before it is used": Small(
+        _HEAD
+        + """
+def f(x):
+    x[1] = random.randint(3, 3)
+    loss = (W * x).sum()
+    x.sum().tolist()
+    print(loss)
+    return loss
+""",
+        ("[dilim.ones(2)]",) * 2,
+        None,
+        None,
+    ),
     "host code writes into memory that a gradient needs": Small(
         _HEAD
         + """

@@ -87,7 +87,7 @@ class Runner:
         """Remember what host code may change, to be compared at the checks of this run."""
         host, region = self.host, self.region
         still = region.still
-        host.expected = {path: holder._storage.version for path, holder in host.memories.items()}
+        host.expect()
         host.know(zip(region.find_owners(*values), region.written_keys, strict=True))
         host.grads = [(leaf, leaf.grad) for leaf in region.find_leaves(*values)]
 
@@ -97,6 +97,7 @@ class Runner:
                 and (taped is None or not (host.written(taped) or host.has_spent()))
                 and host.is_untouched(lists, leaves)
             ):
+                host.expect()
                 return True
             again = region.again(*values)
             region.unstable.update(self._changed(again, found, values, taped, lists))

@@ -87,6 +87,11 @@ class Run(Leaving, Recorder):
         for frame in self.frames[1:]:
             frame.clear()
 
+    def expect(self) -> None:
+        """Take memory for what it is now: what comes next is computed from it."""
+        memories = self.memories.items()
+        self.expected = {path: holder._storage.version for path, holder in memories}
+
     def written(self, paths: tuple[str, ...]) -> list[str]:
         """Those of some paths of memory that somebody else has written."""
         return [

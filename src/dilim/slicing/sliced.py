@@ -25,7 +25,7 @@ from dilim.slicing.region import Region
 from dilim.slicing.running_loops import LoopWatcher
 from dilim.slicing.source import function_of
 from dilim.slicing.statistics import Statistics
-from dilim.slicing.tries import Tries
+from dilim.slicing.tries import Tries, without_collection
 from dilim.slicing.walker import Walker
 from dilim.slicing.worth import has_loop, is_idle
 from dilim.tensors.tape import mode
@@ -318,12 +318,9 @@ class Sliced(Likeness):
                 self._advice.often([*known, region], MOST_VARIANTS)
         return region
 
+    @without_collection
     def _sliced(
-        self,
-        code: Function,
-        frame: dict[str, Any],
-        after: frozenset[str] | None,
-        seconds: float,
+        self, code: Function, frame: dict[str, Any], after: frozenset[str] | None, seconds: float
     ) -> Region | None:
         """A region ready to run, or None where it cannot be sliced or does not pay yet.
 

@@ -41,6 +41,7 @@ class Moment:
         origin: where it was raised, in any file.
         state: (path, text) lines that describe the result and everything that can be reached.
         eager: tensor operations that were carried out eagerly while the function ran.
+        is_sliced: whether the function was sliced in it.
     """
 
     printed: str = ""
@@ -48,6 +49,7 @@ class Moment:
     origin: str = ""
     state: list = field(default_factory=list)
     eager: int = 0
+    is_sliced: bool = False
 
 
 @dataclass
@@ -143,7 +145,9 @@ class _Run:
                 exec(compile(file.read(), self._path, "exec"), names)
             compiled = self._compile(compiler, names)
             for call in self._program.calls:
+                before = _seconds_of_slicing(compiled)
                 moments.append(self._call(call, names))
+                moments[-1].is_sliced = _seconds_of_slicing(compiled) != before
                 if any(text.startswith("TooSlow") for _, text in moments[-1].error):
                     break
         finally:
@@ -205,6 +209,10 @@ HIDDEN = frozenset({"f", "original", "backward", "fill"})
 
 
 # --- errors ---------------------------------------------------------------------------------
+
+
+def _seconds_of_slicing(compiled):
+    return getattr(getattr(compiled, "statistics", None), "compile_seconds", 0.0)
 
 
 def _describe_error(error, path, where, depth=0):

@@ -3,6 +3,8 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
+_COUNTS = ("calls", "native_calls", "operations", "host", "settled", "settled_host")
+
 
 @dataclass
 class Tally:
@@ -17,6 +19,8 @@ class Tally:
         operations: tensor operations that these carry out as they stand.
         host: those of them that were still carried out eagerly, be it by statements of the host or
             because a function was left as it is.
+        settled: those of the operations that are in calls in which nothing was sliced.
+        settled_host: those of them that were carried out eagerly.
         fallbacks: reason -> number of places, in sliceable programs.
         others: reason -> number of places, in the other ones.
         differences: group -> number of programs.
@@ -29,6 +33,8 @@ class Tally:
     native_calls: int = 0
     operations: int = 0
     host: int = 0
+    settled: int = 0
+    settled_host: int = 0
     fallbacks: Counter = field(default_factory=Counter)
     others: Counter = field(default_factory=Counter)
     differences: Counter = field(default_factory=Counter)
@@ -43,13 +49,18 @@ class Tally:
         reasons.update(facts["fallbacks"])
         if facts["sliceable"]:
             self.sliceable += 1
-            for name in ("calls", "native_calls", "operations", "host"):
+            for name in _COUNTS:
                 setattr(self, name, getattr(self, name) + facts[name])
 
     @property
     def share(self):
         """The part of the tensor operations of sliceable programs that is native."""
         return 1 - self.host / max(1, self.operations)
+
+    @property
+    def settled_share(self):
+        """The same in calls in which nothing was sliced: what is to be learned is known then."""
+        return 1 - self.settled_host / max(1, self.settled)
 
     def __str__(self):
         calls = f"{self.native_calls} of {self.calls} calls"
@@ -58,6 +69,8 @@ class Tally:
             f"differences   {sum(self.differences.values())}",
             f"native        {self.share:.1%} of the tensor operations of sliceable programs",
             f"              {self.host} of {self.operations} on the host; {calls} ran native",
+            f"              {self.settled_share:.1%} of {self.settled} in calls in which nothing "
+            "was sliced",
         ]
         for title, found in (
             ("differences", self.differences),
@@ -81,6 +94,8 @@ def facts_of(program, expected, found, difference):
     """
     statistics = found.statistics
     operations, eager = (sum(x.eager for x in side.moments) for side in (expected, found))
+    pairs = list(zip(expected.moments, found.moments, strict=False))
+    settled = [(a.eager, b.eager) for a, b in pairs if not b.is_sliced]
     return {
         "sliceable": program.sliceable,
         "raises": any(moment.error for moment in expected.moments),
@@ -89,5 +104,7 @@ def facts_of(program, expected, found, difference):
         "native_calls": getattr(statistics, "native_calls", 0),
         "operations": operations,
         "host": min(operations, eager),
+        "settled": sum(a for a, _ in settled),
+        "settled_host": sum(min(pair) for pair in settled),
         "fallbacks": [reason for reason, *_ in getattr(statistics, "fallbacks", ())],
     }
