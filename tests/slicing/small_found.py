@@ -104,6 +104,18 @@ def f(x, n):
 }
 
 _NUMBERS = {
+    "an int of a dict that its loop counts down": Small(
+        """
+def f(x):
+    d = dict(a=1, n=int(x.sum()))
+    for i in range(d["n"]):
+        d["n"] -= 1
+    return d
+""",
+        ("[3 * dilim.ones(2)]", "[dilim.zeros(2)]"),
+        None,
+        None,
+    ),
     "the largest and smallest of zeros of both signs": Small(
         """
 def f(x):

@@ -338,7 +338,15 @@ def is_used_up(x: Tensor) -> bool:
 
 
 def without_used_tape(trace: SlicerTrace, x: Tensor) -> Tensor:
-    """The same memory without a tape that was used up, which no branch or loop can carry."""
+    """The same memory without a tape that was used up, which no branch or loop can carry.
+
+    Raises:
+        Unsliceable: it was written since it was recorded how it was made.
+    """
+    if x._node is not None and x._node.version != x._storage.version and not is_used_up(x):
+        raise Unsliceable(
+            "a tensor that was written past its gradient goes through a branch or loop"
+        )
     return trace.tensor(trace.handle(x)) if is_used_up(x) else x
 
 

@@ -78,12 +78,14 @@ class Turns(Carried):
                 sure = sure or self.memory.is_guarded
             slicer.let_go()
             start, actions = slicer.save(), len(slicer.actions)
+            iterators = dict(slicer.scope.iterators)
             try:
                 self._attempt(limit, start, sure)
                 slicer.keeping.held |= self.kept
                 return
             except LoopSignal as signal:
                 slicer.restore(start)
+                slicer.scope.iterators = iterators
                 del slicer.actions[actions:]
                 if isinstance(signal, Peel):
                     raise
