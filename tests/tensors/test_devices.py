@@ -1,6 +1,7 @@
 """Tensors on a second device: the seam for every accelerator to come."""
 
 import copy
+import threading
 
 import numpy as np
 import pytest
@@ -200,3 +201,20 @@ def test_memory_is_marked_only_while_somebody_traces():
     assert dilim.zeros(2)._storage.version > 0
     second.__exit__(None, None, None)
     assert dilim.zeros(2)._storage.version == 0
+
+
+def test_a_thread_does_not_end_the_epoch_of_another():
+    made = []
+
+    def other():
+        with devices.no_epoch():
+            made.append(dilim.zeros(2)._storage.version)
+
+    with devices.epoch():
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        with devices.no_epoch():
+            made.append(dilim.zeros(2)._storage.version)
+    assert made[0] > 0
+    assert made[1] == 0

@@ -11,7 +11,7 @@ import contextvars
 import itertools
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -144,6 +144,15 @@ def known_devices() -> list[Device]:
 
 _EPOCH_BITS: Final = 64
 _epochs: Final = itertools.count(1)
+
+
+class _Own(threading.local):
+    """How many epochs the thread is in."""
+
+    depth = 0
+
+
+_own: Final = _Own()
 _lock: Final = threading.Lock()
 _starts: Final = [0]
 FIRST_VERSION: Final = [0]
@@ -164,8 +173,8 @@ def epoch() -> Iterator[Callable[[Storage], bool]]:
 
 
 def no_epoch() -> AbstractContextManager[None]:
-    """A context in which memory is made as if it had been there before any epoch."""
-    return _versions_from(0)
+    """A context in which memory is made as if it had been there before any epoch of this thread."""
+    return _versions_from(0) if _own.depth else nullcontext()
 
 
 @contextmanager
@@ -173,9 +182,11 @@ def _versions_from(start: int) -> Iterator[None]:
     with _lock:
         _starts.append(start)
         FIRST_VERSION[0] = start
+    _own.depth += 1
     try:
         yield
     finally:
+        _own.depth -= 1
         with _lock:  # threads leave in any order
             del _starts[len(_starts) - 1 - _starts[::-1].index(start)]
             FIRST_VERSION[0] = _starts[-1]

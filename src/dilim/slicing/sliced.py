@@ -25,7 +25,7 @@ from dilim.slicing.region import Region
 from dilim.slicing.running_loops import LoopWatcher
 from dilim.slicing.source import function_of
 from dilim.slicing.statistics import Statistics
-from dilim.slicing.tries import Tries, without_collection
+from dilim.slicing.tries import Tries, one_at_a_time
 from dilim.slicing.walker import Walker
 from dilim.slicing.worth import has_loop, is_idle
 from dilim.tensors.tape import mode
@@ -318,7 +318,7 @@ class Sliced(Likeness):
                 self._advice.often([*known, region], MOST_VARIANTS)
         return region
 
-    @without_collection
+    @one_at_a_time
     def _sliced(
         self, code: Function, frame: dict[str, Any], after: frozenset[str] | None, seconds: float
     ) -> Region | None:
