@@ -16,6 +16,21 @@ def _calls(*arguments):
 
 
 AT_ENTRY = {
+    "a gradient of before is shown, and kept": Small(
+        _HEAD
+        + """
+KEPT = []
+
+def f(x):
+    print(W.grad)
+    KEPT.append(W.grad)
+    (W * x).sum().backward()
+    return KEPT[-1] is W.grad
+""",
+        ("[dilim.ones(2)]",) * 5,
+        None,
+        None,
+    ),
     "host code writes into memory that no gradient needs": Small(
         _HEAD
         + """

@@ -238,7 +238,11 @@ class Objects:
             return f"S[{slot}]"
         device: Any = x.device
         if device is not self.trace:
-            return self.entry.constant(x)
+            found = self.trace.grads_at_entry.get(id(x))
+            if found is None:
+                return self.entry.constant(x)
+            found(x)
+            return f"S[{self.entry.slot(x)}]"
         text = self._made(self.one_of.owners.get(id(x), x), action)
         for flag, other in self.one_of.others(x):
             text = f"({self._tensor(other, action)} if {action.send(flag.tensor)} else {text})"
