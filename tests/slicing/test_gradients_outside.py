@@ -211,10 +211,18 @@ def used_on_one_path_then_again(x):
     total.backward()
 
 
+def used_up_on_one_path(x):
+    total = (W * x).sum()
+    KEPT.append(total)
+    if x.sum() > 0:
+        total.backward()
+    return total.item()
+
+
 OTHERS = (
     new_leaf_in_each_turn, grad_cleared_before_the_host_adds, written_after, used_up_in_part,
     backward_twice, backward_in_each_turn, backward_through_turns,
-    used_on_one_path_then_again, no_turn, unknown_count,
+    used_on_one_path_then_again, no_turn, unknown_count, used_up_on_one_path,
 )  # fmt: skip
 
 

@@ -55,7 +55,7 @@ def branch(
     except GradientError as error:
         raise Unsliceable(str(error)) from None
     slicer.objects.end_in({side.frame for side in sides})
-    release_again(slicer.trace, sides)
+    release_again(slicer.trace, sides, slicer.tapes.is_given)
 
 
 def _decided(slicer: Slicer, test: Number, side: bool, run: Callable[[], None]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dilim.slicing import given_containers, identities
+from dilim.slicing.errors import Unsliceable
 from dilim.slicing.given_containers import have_seen_one
 from dilim.slicing.host import Objects
 from dilim.slicing.numbers import Number
@@ -57,13 +58,26 @@ def drop(sides: Sequence[Side], wanted: Sequence[frozenset[str]], start: State) 
                     env[name] = before[name]
 
 
-def release_again(trace: SlicerTrace, sides: Sequence[Side]) -> None:
-    """Use up the tape that both sides have used up; what one has may be, or not."""
+def release_again(
+    trace: SlicerTrace, sides: Sequence[Side], is_given: Callable[[Any], bool]
+) -> None:
+    """Use up the tape that both sides have used up; what one has may be, or not.
+
+    Args:
+        trace: the graph.
+        sides: both.
+        is_given: whether the host may have a recorded operation.
+
+    Raises:
+        Unsliceable: the host may have what one side has used up.
+    """
     ends = [set(side.released) for side in sides if not side.dead]
     for node in dict.fromkeys(node for side in sides for node in side.released):
         if ends and all(node in released for released in ends):
             node.release()
         elif any(node in released for released in ends):
+            if is_given(node):
+                raise Unsliceable("backward() on one path, of what host code may have")
             trace.tear(node)
 
 

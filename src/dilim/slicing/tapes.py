@@ -107,6 +107,10 @@ class Tapes:
             action.prelude.append(recording)
             held[_NODE, id(node)] = Held(number)
 
+    def is_given(self, node: Node) -> bool:
+        """Whether the host may have a recorded operation."""
+        return (_NODE, id(node)) in self._objects.held
+
     def _recording(self, head: str, node: Node, result: Any, place: str, action: Action) -> str:
         """Code that records an operation, branch or loop, or what one of these has made."""
         entry = self._objects.entry
