@@ -34,6 +34,12 @@ main()
 WAIT_S = 30.0
 
 
+def _begin(slave):
+    """A shell that runs the tests behind its back may have Ctrl-C ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.login_tty(slave)
+
+
 class Terminal:
     """A process in a terminal of its own."""
 
@@ -42,7 +48,7 @@ class Terminal:
         self.process = subprocess.Popen(
             [sys.executable, "-c", code, *arguments],
             env={**os.environ, "COLUMNS": "100", "TERM": "xterm"},
-            preexec_fn=lambda: os.login_tty(slave),
+            preexec_fn=lambda: _begin(slave),
             pass_fds=[slave],
         )
         os.close(slave)
