@@ -22,6 +22,7 @@ from dilim.ir.text import digest
 from dilim.ir.types import Type
 from dilim.runtime.cache import cache
 from dilim.runtime.entries import pack, unpack
+from dilim.runtime.machine import this_machine
 from dilim.runtime.threads import usable_cores
 
 _COMPILER: Final = ("ir", "ops", "passes", "backends", "runtime")
@@ -139,7 +140,7 @@ def _type_from(pair: list[Any]) -> Type:
 def fingerprint() -> str:
     """Changes with every version of the compiler and of LLVM: older code is not used."""
     package = Path(__file__).parents[1]
-    digested = hashlib.sha256(f"{__version__} {binding.version()} {sys.byteorder}".encode())
+    digested = hashlib.sha256(f"{__version__} {this_machine().llvm} {sys.byteorder}".encode())
     for part in _COMPILER:
         for folder, _, names in sorted(os.walk(package / part)):
             for name in sorted(names):
@@ -184,11 +185,11 @@ def _caller(what: str, write: _Write) -> tuple[binding.Library, str]:
 
 def _function(what: str, level: int, write: Callable[[], CallerCode]) -> tuple[bytes, str]:
     """Code and its name, from the cache if it was made before."""
-    key = f"function|{level}|{fingerprint()}|{binding.host_target()}|{what}"
+    key = f"function|{level}|{fingerprint()}|{this_machine().target}|{what}"
     stored = cache().get(key)
     if stored is None:
         code = write()
-        data = binding.emit_object(code.text, binding.host_target(), level=level)
+        data = binding.emit_object(code.text, this_machine().target, level=level)
         cache().put(key, pack({"name": code.name}, [data]))
         return data, code.name
     header, (data,) = unpack(stored)
@@ -207,9 +208,9 @@ def cached_object_of(what: str, write: Callable[[], str]) -> bytes:
         what: tells it from all others of the same version.
         write: writes it.
     """
-    key = f"module|{fingerprint()}|{binding.host_target()}|{what}"
+    key = f"module|{fingerprint()}|{this_machine().target}|{what}"
     stored = cache().get(key)
     if stored is None:
-        stored = binding.emit_object(write(), binding.host_target())
+        stored = binding.emit_object(write(), this_machine().target)
         cache().put(key, stored)
     return stored

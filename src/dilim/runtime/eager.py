@@ -56,9 +56,9 @@ def _set(op: OpDef, kernel: Kernel) -> None:
 @functools.cache
 def native() -> bool:
     """Whether there is LLVM."""
-    from dilim.backends.llvm import binding
+    from dilim.runtime.machine import machine
 
-    return binding.available()
+    return machine() is not None
 
 
 # --- elementwise operations -----------------------------------------------------------------

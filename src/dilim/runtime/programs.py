@@ -24,6 +24,7 @@ from dilim.ops.table import OPERATIONS
 from dilim.runtime import threads
 from dilim.runtime.arguments import check_inputs, check_variables
 from dilim.runtime.build import Built, Settings, build, is_built, load_function
+from dilim.runtime.machine import this_machine
 from dilim.runtime.reference import ReferenceProgram
 
 SAFEPOINT_SECONDS: Final = 0.01
@@ -256,7 +257,9 @@ class NativeProgram:
 
 def is_compiled(graph: Graph, numerics: Literal["strict", "fast"] = "strict") -> bool:
     """Whether `compile_graph` finds the machine code of a graph on disk."""
-    return is_built(graph, Settings(numerics, binding.as_target(None), False))
+    return is_built(
+        graph, Settings(numerics, binding.as_target(None, this_machine().target), False)
+    )
 
 
 def compile_graph(
@@ -283,7 +286,7 @@ def compile_graph(
     if backend == "reference":
         return ReferenceProgram(graph, by_known_recipes())
     threads.get_num_threads()  # complains about a wrong DILIM_THREADS, whether one is needed or not
-    settings = Settings(numerics, binding.as_target(cpu), poison)
+    settings = Settings(numerics, binding.as_target(cpu, this_machine().target), poison)
     built = build(graph, settings)
     shared = built.parallel
     return NativeProgram(

@@ -15,6 +15,7 @@ from dilim.backends.llvm import binding
 from dilim.backends.llvm.threads import MAX_WORKERS, Pool, write_threads
 from dilim.errors import DeviceError
 from dilim.runtime.cache import cache
+from dilim.runtime.machine import this_machine
 
 THREADS_VARIABLE: Final = "DILIM_THREADS"
 MOST: Final = MAX_WORKERS + 1
@@ -107,9 +108,10 @@ class _Threads:
 
 
 def _object() -> bytes:
-    target = binding.host_target()
+    here = this_machine()
+    target = here.target
     text = write_threads(target.architecture)
-    key = f"threads|{binding.version()}|{target}|{text}"
+    key = f"threads|{here.llvm}|{target}|{text}"
     stored = cache().get(key)
     if stored is None:
         stored = binding.emit_object(text, target)

@@ -1,6 +1,6 @@
 """All that is used of llvmlite, typed; no other file imports it.
 
-It is loaded when the first of these functions is called (45 ms), not with this module.
+It is loaded when one of these functions first needs it (30 ms), not with this module.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from dilim.backends.llvm import images
 from dilim.backends.llvm.targets import HOST, LEVELS, Target
 from dilim.errors import DeviceError
 
@@ -63,13 +64,14 @@ def host_target() -> Target:
     return Target(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), triple)
 
 
-def as_target(target: Target | str | None = None) -> Target:
+def as_target(target: Target | str | None = None, host: Target | None = None) -> Target:
     """The processor that is meant.
 
     Args:
         target: ``"host"``, a level of x86-64 (``"x86-64"`` has SSE2, ``"x86-64-v3"`` AVX2,
             ``"x86-64-v4"`` AVX-512), ``"generic"`` (the least of the architecture), or a target
             as it is. None is what the environment variable ``DILIM_CPU`` says, by default the host.
+        host: see `host_target`, where that is known.
 
     Raises:
         DeviceError: there is no such level, or the processor at hand cannot run its code.
@@ -77,7 +79,7 @@ def as_target(target: Target | str | None = None) -> Target:
     if isinstance(target, Target):
         return target
     name = target or os.environ.get(CPU_VARIABLE) or HOST
-    host = host_target()
+    host = host or host_target()
     if name == HOST:
         return host
     is_x86 = host.architecture == "x86_64"
@@ -186,8 +188,13 @@ def link(objects: Sequence[bytes], symbols: Mapping[str, int] | None = None) -> 
             neither they nor ``symbols`` define ends the process.
         symbols: addresses of functions and data that are already in memory, by name.
     """
+    image = images.load(objects, symbols or {})
+    return Library(_engine(objects, symbols or {}) if image is None else image)
+
+
+def _engine(objects: Sequence[bytes], named: Mapping[str, int]) -> Any:
+    """The same by LLVM."""
     llvm = _llvm()
-    named = symbols or {}
     declarations = "\n".join(f"declare void @{name}()" for name in named)
     module = llvm.parse_assembly(declarations)
     host = host_target()
@@ -200,32 +207,38 @@ def link(objects: Sequence[bytes], symbols: Mapping[str, int] | None = None) -> 
     for data in objects:
         engine.add_object_file(llvm.ObjectFileRef.from_data(data))
     engine.finalize_object()
-    return Library(engine)
+    return engine
 
 
 _adding: Final = threading.Lock()
-_added: Final[set[bytes]] = set()
+_added: Final[dict[tuple[bytes, ...], Library]] = {}
 
 
 @functools.cache
-def _shared() -> Library:
-    return link([])
+def _staying() -> Any:
+    return _engine([], {})
 
 
 def add(objects: Sequence[bytes]) -> Library:
-    """Loads object files that stay until the process ends, ten times as fast as `link`.
+    """Loads object files that stay until the process ends; LLVM does that ten times as fast.
 
-    They are all in one library, so that no two may define the same name.
+    No two may define the same name.
 
     Args:
-        objects: see `link`. One that was added before is not added again.
+        objects: see `link`. They call nothing but each other. What was added before is not added
+            again.
     """
-    llvm = _llvm()
+    key = tuple(objects)
     with _adding:
-        engine = _shared()._engine
-        for data in objects:
-            if data not in _added:
-                _added.add(data)
-                engine.add_object_file(llvm.ObjectFileRef.from_data(data))
-        engine.finalize_object()
-    return _shared()
+        known = _added.get(key)
+        if known is None:
+            known = _added[key] = Library(images.load(objects, {}) or _added_to_engine(objects))
+    return known
+
+
+def _added_to_engine(objects: Sequence[bytes]) -> Any:
+    llvm, engine = _llvm(), _staying()
+    for data in objects:
+        engine.add_object_file(llvm.ObjectFileRef.from_data(data))
+    engine.finalize_object()
+    return engine
