@@ -141,4 +141,27 @@ def f(x, n):
         _CALLS,
         0,
     ),
+    "texts of what is known": Small(
+        """
+def f(x):
+    kind = "row"
+    named = {f"{kind}{i:02d}": p.sum() for i, p in enumerate((x, x * 2))}
+    sizes = f"{len(x.shape)!r:>3}|{kind!r}|{x.shape}|{1.5:{len(kind)}.1f}"
+    return named, sizes, named[f"row{0:02d}"]
+""",
+        ("[dilim.ones(2)]",) * 2,
+        0,
+    ),
+    "a text with a wrong form": Small(
+        """
+def f(x):
+    y = x * 2
+    print("before")
+    return f"{1.5:d}", y
+""",
+        ("[dilim.ones(2)]",) * 2,
+        None,
+        None,
+        raises=(1, 2),
+    ),
 }

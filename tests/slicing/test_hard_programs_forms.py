@@ -256,7 +256,7 @@ def test_strings_numbers_and_shapes():
         """,
         *[Call("[dilim.ones((3, 2))]")] * 2,
         Call("[dilim.full((3, 2), 0.25)]"),
-        sends=1,
+        sends=3,  # for the first text, for what is printed, for the text that is returned
         receives=0,
     )
     assert seen.printed(3) == ["3x2: 1.500 2 False 0.25"]

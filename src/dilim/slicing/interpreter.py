@@ -17,6 +17,7 @@ from dilim.slicing.entry import Entry
 from dilim.slicing.errors import OnHost
 from dilim.slicing.fingerprints import Fingerprint, Names
 from dilim.slicing.host import Objects
+from dilim.slicing.iterators import Copy
 from dilim.slicing.keeping import Held, Keeping
 from dilim.slicing.liveness import Liveness, liveness_of
 from dilim.slicing.numbers import Number
@@ -115,12 +116,11 @@ class Interpreter:
         handed: (number of a frame on the host, name) -> the number that it has there.
         received: likewise -> what the graph was given for it.
         fresh: lists and dicts that the region made, by identity.
-        makings: likewise, iterators.
-        taken: those of them that are used up.
+        makings, taken: likewise, iterators, and those of them that are used up.
         actions: what the host does, by channel.
         written: the places of the heap that the program changes.
         passing: conditions at entry that the program makes otherwise.
-        copies: what iterators go over instead of lists and the like from outside, and these.
+        copies: what iterators go over instead of dicts and lists from outside, by identity.
         dead: whether the statement at hand cannot be reached.
     """
 
@@ -157,7 +157,7 @@ class Interpreter:
         self.outer_names = Names()
         self.touched: dict[int, Any] = {}
         self.taken: set[int] = set()
-        self.copies: list[tuple[list[Any], Any]] = []
+        self.copies: dict[int, Copy] = {}
         self.looked_into: dict[int, Any] = {}
         self.peeled: dict[program.Statement, int] = {}
         self.kept: list[Any] = []

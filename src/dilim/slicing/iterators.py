@@ -6,13 +6,16 @@ only in the branch or turn that made it; anything else, and handing it out, make
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dilim.slicing import contents
 from dilim.slicing.errors import OnHost, Restart
+from dilim.slicing.values import View
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
+    from dilim.slicing.hosting import Hosting
     from dilim.slicing.program import Statement
     from dilim.slicing.slicer import Slicer
 
@@ -44,6 +47,20 @@ class Making(NamedTuple):
     frame: Any
 
 
+class Copy(NamedTuple):
+    """What an iterator goes over instead of a dict, or a list from outside.
+
+    Attributes:
+        items: a list.
+        container: what it stands for.
+        keys: of a dict, when the iterator was made.
+    """
+
+    items: list[Any]
+    container: Any
+    keys: list[Any]
+
+
 def made(slicer: Slicer, iterator: Any) -> Any:
     """Take note of an iterator that the region has made."""
     slicer.makings[id(iterator)] = Making(iterator, slicer.current, slicer.trace.top)
@@ -59,18 +76,41 @@ def copied(slicer: Slicer, items: Any, container: Any) -> list[Any]:
         container: what it stands for.
     """
     copy = list(items)
-    slicer.copies.append((copy, container))
+    slicer.copies[id(copy)] = Copy(copy, container, _keys(slicer, container))
     return copy
 
 
-def renew(slicer: Slicer) -> None:
-    """Let iterators see what lists from outside hold by now.
+def over(slicer: Slicer, items: Any) -> Iterator[Any]:
+    """An iterator over a tuple, list or dict, which takes what is there when it comes to it.
 
     Raises:
-        OnHost: only the host knows.
+        OnHost: only the host can look into it.
     """
-    for copy, container in slicer.copies:
-        copy[:] = contents.opened(slicer, container)
+    found = contents.opened(slicer, items)
+    is_seen = items.__class__ is not View and found is items and items.__class__ is not dict
+    return iter(found if is_seen else copied(slicer, found, items))
+
+
+def renew(slicer: Slicer, iterator: Any) -> None:
+    """Let an iterator see what lists and dicts hold by now.
+
+    Raises:
+        OnHost: only the host knows, or a dict has other keys, so that Python may raise.
+    """
+    known = slicer.copies.get(id(iterator))
+    if iterator.__class__ in ITERATORS:
+        for each in iterator.__reduce__()[1]:
+            renew(slicer, each)
+    elif known is not None:
+        if known.keys != _keys(slicer, known.container):
+            raise OnHost("a dict that grows under its loop")
+        known.items[:] = contents.opened(slicer, known.container)
+
+
+def _keys(slicer: Slicer, container: Any) -> list[Any]:
+    """The keys of a dict, or one that an object shows; of other containers none."""
+    owner = container.owner if container.__class__ is View else container
+    return list(contents.opened(slicer, owner)) if owner.__class__ is dict else []
 
 
 def taken(slicer: Slicer, iterator: Any) -> Any:
@@ -86,7 +126,7 @@ def taken(slicer: Slicer, iterator: Any) -> Any:
     if making.frame is not slicer.trace.top or id(iterator) in slicer.taken:
         raise Restart(("host", making.maker))
     slicer.taken.add(id(iterator))
-    renew(slicer)
+    renew(slicer, iterator)
     return again(iterator)
 
 
@@ -120,3 +160,22 @@ def again(items: Any) -> Any:
     if state:
         found.__setstate__(state[0])
     return found
+
+
+def expression(slicer: Hosting, items: Any, code: Callable[[Any], str]) -> str:
+    """Python code for an iterator over containers that goes on where one is.
+
+    Args:
+        slicer: who interprets.
+        items: the iterator, or what one goes over.
+        code: gives the code for a value.
+    """
+    if items.__class__ not in ITERATORS:
+        known = slicer.copies.get(id(items))
+        return code(items if known is None else known.container)
+    kind, args, *state = items.__reduce__()
+    if kind is iter and args[0].__class__ is tuple:
+        return f"iter({code(tuple(again(items)))})"
+    maker = slicer.entry.constant(kind)
+    inner = "".join(f"{expression(slicer, x, code)}, " for x in args)
+    return f"R.resumed({maker}, ({inner}), {state[0] if state else None})"

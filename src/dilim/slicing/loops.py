@@ -11,20 +11,20 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dilim.slicing import contents, host_items, iterators, numbers, program, surprises, tapes
+from dilim.slicing import host_items, iterators, numbers, program, surprises, tapes
 from dilim.slicing.carried import GO
 from dilim.slicing.errors import OnHost, Peel, Restart, Unsliceable
 from dilim.slicing.kept_turns import WITH_HOST, KeptTurns
 from dilim.slicing.loop_bodies import written
 from dilim.slicing.numbers import Number
 from dilim.slicing.turns import ENDLESS, Turns
-from dilim.slicing.values import NEW_LIST, UNBOUND, Ahead, Host, Range, View
+from dilim.slicing.values import NEW_LIST, UNBOUND, Host, Range, View
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _for(slicer: Slicer, statement: program.For) -> None:
         statement = dataclasses.replace(statement, items=atom)
     if items.__class__ is range:
         if len(items) <= FLAT:
-            _flat(slicer, statement, items)
+            _flat(slicer, statement, iter(items))
             return
         items = Range(items.start, items.stop, items.step)
     if items.__class__ is Range:
@@ -86,100 +86,65 @@ def _for(slicer: Slicer, statement: program.For) -> None:
     elif isinstance(items, Tensor):
         _flat(slicer, statement, (items[k] for k in range(len(items))))
     elif id(items) in slicer.makings:
-        _flat(slicer, statement, items)
+        maker = slicer.makings[id(items)].maker
+        _flat(slicer, statement, iterators.taken(slicer, items), ("host", maker))
     else:
         try:
-            known = contents.opened(slicer, items)
+            left = iterators.over(slicer, items)
         except OnHost:
             _hosted(slicer, statement, items)
             return
-        _flat(slicer, statement, known, items)
+        _flat(slicer, statement, left, _left_to_host(slicer, items))
+
+
+def _left_to_host(slicer: Slicer, items: Any) -> Any:
+    """What is decided where a loop over a container turns out to be the host's."""
+    owner = items.owner if items.__class__ is View else items
+    if owner.__class__ in (list, dict) and id(owner) not in slicer.fresh:
+        return "touched", slicer.entry.path(owner)
+    return "host", slicer.made_by.get(id(owner))
 
 
 # --- laid out flat --------------------------------------------------------------------------
 
 
-def _flat(slicer: Slicer, statement: program.For, items: Any, source: Any = None) -> None:
+def _flat(slicer: Slicer, statement: program.For, items: Any, decision: Any = None) -> None:
     """One turn after the other.
 
     Args:
         slicer: who interprets.
         statement: the loop.
         items: what it takes.
-        source: what these were found in, where that is something else.
+        decision: what to begin again with where only the host can take them.
     """
-    owner = source.owner if source.__class__ is View else source
-    maker = slicer.made_by.get(id(items if owner is None else owner))
-    is_repeatable = True
-    making = slicer.makings.get(id(items))
-    if making is not None:
-        items = iterators.taken(slicer, items)
-        source, maker = iterators.again(items), making.maker
-        is_repeatable = iterators.is_repeatable(items)
-    decision: Any = ("host", maker)
-    if owner.__class__ in (list, dict) and id(owner) not in slicer.fresh:
-        decision = ("touched", slicer.entry.path(owner))
-    elif maker is None:
-        is_repeatable = False
-    if source.__class__ is list and id(source) in slicer.fresh and making is None:
-        _turn(slicer, statement, source, 0, lambda position: None)
-        return
+    if not iterators.is_repeatable(items):
+        items = iter(tuple(itertools.islice(items, MOST_FLAT + 1)))
     try:
-        known = list(itertools.islice(items, MOST_FLAT + 1))
+        count = sum(1 for _ in itertools.islice(iterators.again(items), MOST_FLAT + 1))
     except ValueError:  # of a strict zip, which Python raises at its turn
-        raise Restart(("host", maker)) from None
-    if len(known) > MOST_FLAT:
+        raise Restart(decision) from None
+    if count > MOST_FLAT:
         raise Unsliceable(f"a loop of more than {MOST_FLAT} known items", statement.line)
-    slicer.kept.append(known)
-
-    def check(position: int) -> None:
-        """See whether the loop goes on as it would have at its beginning."""
-        if is_repeatable and not _goes_on(slicer, source, known, position):
-            raise Restart(decision)
-
-    _turn(slicer, statement, known, 0, check)
-
-
-def _goes_on(slicer: Slicer, source: Any, known: list[Any], position: int) -> bool:
-    """Whether the items that a loop has yet to take are still those that it would take."""
-    try:
-        iterators.renew(slicer)
-        again: Any = iterators.again(source)
-        if source.__class__ in (list, dict, View):
-            again = contents.opened(slicer, source)
-    except OnHost:
-        return False
-    if source.__class__ in (dict, View) and len(again) != len(known):
-        return False
-    left = list(itertools.islice(again, position, None))
-    return len(left) == len(known) - position and all(map(_same, left, known[position:]))
-
-
-def _same(a: Any, b: Any) -> bool:
-    if a.__class__ is tuple and b.__class__ is tuple:
-        return len(a) == len(b) and all(map(_same, a, b))
-    return a is b or (a.__class__ is int and b.__class__ is int and a == b)
+    _turn(slicer, statement, items, decision, 0)
 
 
 def _turn(
-    slicer: Slicer,
-    statement: program.For,
-    items: list[Any],
-    start: int,
-    check: Callable[[int], None],
+    slicer: Slicer, statement: program.For, items: Iterator[Any], decision: Any, position: int
 ) -> None:
     scope = slicer.scope
     skip = scope.flags[-1]
-    for position in itertools.count(start):
-        if position >= len(items):  # a list may grow meanwhile
+    items = iterators.again(items)  # what comes next may be interpreted on several paths
+    for turn in itertools.count(position):
+        try:
+            iterators.renew(slicer, items)
+            slicer.env[statement.target] = next(items)
+        except StopIteration:
             break
-        if position > MOST_FLAT:
+        except (OnHost, ValueError):
+            raise Restart(decision) from None
+        if turn > MOST_FLAT:
             raise Unsliceable("a list that grows under its loop", statement.line)
-        check(position)
-        slicer.env[statement.target] = items[position]
-        is_live = id(items) in slicer.fresh
-        left = Ahead(items, position + 1) if is_live else items[position + 1 :]
-        scope.iterators[statement.iterator] = left
+        scope.iterators[statement.iterator] = items
         slicer.env[skip] = False
         slicer.block(statement.body, "body")
         if slicer.dead:
@@ -189,10 +154,9 @@ def _turn(
         if leaving is True:
             return
         if leaving is not False:
-            others = partial(_turn, slicer, statement, items, position + 1, check)
+            others = partial(_turn, slicer, statement, items, decision, turn + 1)
             slicer.go_on(leaving, others, statement)
             return
-    check(len(items))
 
 
 # --- in the graph ---------------------------------------------------------------------------
@@ -248,7 +212,7 @@ def _counted(slicer: Slicer, statement: program.For, items: Range) -> None:
         reason = refusal.reason
     slicer.restore(state)
     if known and count <= MOST_INSTEAD:
-        _flat(slicer, statement, range(items.start, items.stop, items.step))
+        _flat(slicer, statement, iter(range(items.start, items.stop, items.step)))
     elif turns.origins:
         raise Restart(turns.origins[0])
     else:

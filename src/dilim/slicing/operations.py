@@ -153,8 +153,33 @@ def _expression(slicer: Slicer, step: program.Step, node: Any) -> Callable[[], A
             made = made_functions.inner(slicer, step, node, step.writes[0])
             return lambda: made
         case ast.JoinedStr():
-            raise OnHost("text is made on the host")
+            text = _text(slicer, node)
+            return lambda: text
     raise OnHost(f"{type(node).__name__} is made on the host")
+
+
+def _text(slicer: Slicer, node: ast.JoinedStr) -> str:
+    """The text of an f-string of constants.
+
+    Raises:
+        OnHost: something in it is no constant.
+    """
+    pieces = []
+    for part in node.values:
+        piece: Any = part
+        if isinstance(part, ast.FormattedValue):
+            spec = "" if part.format_spec is None else _text(slicer, part.format_spec)  # type: ignore[arg-type]
+            value = slicer.atom(part.value)
+            if not is_constant(value):
+                raise OnHost("text is made on the host")
+            convert = _TEXTS.get(part.conversion)
+            pieces.append(attempted(format, value if convert is None else convert(value), spec))
+        else:
+            pieces.append(piece.value)
+    return "".join(pieces)
+
+
+_TEXTS: Final[dict[int, Callable[[Any], str]]] = {ord("s"): str, ord("r"): repr, ord("a"): ascii}
 
 
 def _attribute(slicer: Slicer, step: program.Step, node: ast.Attribute) -> Callable[[], Any]:

@@ -219,10 +219,21 @@ class Run(Leaving, Recorder):
             return False
         return True
 
-    def ahead(self, items: list[Any], position: int) -> Iterator[Any]:
-        """An iterator over a list, from a position on."""
-        iterator: Any = iter(items)
-        iterator.__setstate__(position)
+    def resumed(self, kind: Any, args: tuple[Any, ...], position: int | None) -> Iterator[Any]:
+        """An iterator that goes on where one of the program is.
+
+        Args:
+            kind: what makes it.
+            args: of that.
+            position: where it is, as its own ``__reduce__`` tells.
+        """
+        iterator = kind(*args)
+        if hasattr(iterator, "__setstate__"):
+            if position is not None:
+                iterator.__setstate__(position)
+        else:  # of a dict
+            for _ in range(position or 0):
+                next(iterator)
         return iterator  # type: ignore[no-any-return]
 
     def is_kind(self, value: Any, kind: Any) -> bool:

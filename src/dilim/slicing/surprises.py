@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim import dtypes
 from dilim.ir.structure import RECEIVE
 from dilim.ir.types import Type
-from dilim.slicing import contexts, identities, made_functions, scopes
+from dilim.slicing import contexts, identities, iterators, made_functions, scopes
 from dilim.slicing.actions import CHECK, LEAVE, Action
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.leaving import Level
 from dilim.slicing.numbers import Number
 from dilim.slicing.tracing import is_used_up
-from dilim.slicing.values import UNBOUND, Ahead, Conflict, Host, MadeFunction, Range
+from dilim.slicing.values import UNBOUND, Conflict, Host, MadeFunction, Range
 from dilim.tensors import control
 from dilim.tensors.region_tape import Region, plain_inputs
 from dilim.tensors.sites import user_site
@@ -207,7 +208,7 @@ def _hand_over(
             wanted = wanted.union(scopes.reads(scope.at))
     lines += frame_lines(slicer, scope, wanted, action)
     for name, left in scope.iterators.items():
-        lines.append(f"{frame}[{name!r}] = iter({_items(slicer, left, action)})")
+        lines.append(f"{frame}[{name!r}] = {_iterator(slicer, left, action)}")
 
 
 def frame_lines(slicer: Hosting, scope: Scope, names: Iterable[str], action: Action) -> list[str]:
@@ -234,13 +235,11 @@ def _code(slicer: Hosting, value: Any, action: Action) -> str:
         raise Unsliceable(refusal.reason) from None
 
 
-def _items(slicer: Hosting, left: Any, action: Action) -> str:
+def _iterator(slicer: Hosting, left: Any, action: Action) -> str:
     if left.__class__ is Range:
         parts = (left.start, left.stop, left.step)
-        return f"range({', '.join(_code(slicer, x, action) for x in parts)})"
-    if left.__class__ is Ahead:
-        return f"R.ahead({_code(slicer, left.items, action)}, {left.position})"
-    return f"[{', '.join(_code(slicer, x, action) for x in left)}]"
+        return f"iter(range({', '.join(_code(slicer, x, action) for x in parts)}))"
+    return iterators.expression(slicer, left, partial(_code, slicer, action=action))
 
 
 @contextmanager

@@ -30,6 +30,7 @@ THROUGH: Final = "a gradient that goes through a loop or branch of the graph is 
 
 WRITTEN: Final = "a gradient through memory that was written is handed out"
 _NODE: Final = "node"
+_COPY: Final = "identity"
 
 
 def is_node(key: Any) -> bool:
@@ -198,10 +199,12 @@ class Tapes:
             for y, edge, version in zip(node.inputs, node.edges, node.versions, strict=True):
                 if not isinstance(y, Tensor):
                     continue
-                is_overwritten = y._storage.version != version
-                if is_overwritten or (edge.__class__ is Node and y._node is not edge):
+                is_made = edge.__class__ is Node
+                is_needed = is_made or node.op.name != _COPY  # which needs no numbers
+                is_overwritten = is_needed and y._storage.version != version
+                if is_overwritten or (is_made and y._node is not edge):
                     raise Unsliceable(WRITTEN)
-                if edge.__class__ is Node:
+                if is_made:
                     results[id(edge)] = y
             found.append((node, results.get(id(node))))
         return found[::-1]

@@ -132,18 +132,6 @@ class Range:
     step: int
 
 
-class Ahead(NamedTuple):
-    """What a loop over a list of the region has yet to take: what is there when it comes to it.
-
-    Attributes:
-        items: the list.
-        position: of the next item.
-    """
-
-    items: list[Any]
-    position: int
-
-
 class Held(NamedTuple):
     """What the host has of the graph.
 
