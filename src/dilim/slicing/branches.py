@@ -16,8 +16,9 @@ from dilim.slicing.choices import decided
 from dilim.slicing.errors import Unsliceable
 from dilim.slicing.joins import Join
 from dilim.slicing.numbers import Number
-from dilim.slicing.sides import Side, drop, release_again
-from dilim.slicing.tracing import Before
+from dilim.slicing.sides import Side, drop, release_again, write_again
+from dilim.slicing.tracing import Before, SlicerTrace
+from dilim.slicing.writes import Write
 from dilim.tensors.regions import add_region_node, inside
 from dilim.tensors.tape import now
 
@@ -54,6 +55,7 @@ def branch(
         Join(slicer, start, sides[0], sides[1]).finish(test, since)
     except GradientError as error:
         raise Unsliceable(str(error)) from None
+    write_again(slicer.trace.writes, sides)
     slicer.objects.end_in({side.frame for side in sides})
     release_again(slicer.trace, sides, slicer.tapes.is_given)
 
@@ -92,6 +94,7 @@ def _side(slicer: Slicer, start: State, since: int, run: Callable[[], None]) -> 
         try:
             run()
             state = slicer.save()
+            writes = _writes_of(trace, state, start.writes)
             released = trace.forget_releases(start.releases, since)
             written = {cell: trace.contents(cell) for cell in before if before[cell][1].is_active}
         except BaseException:
@@ -101,4 +104,17 @@ def _side(slicer: Slicer, start: State, since: int, run: Callable[[], None]) -> 
             trace.outer_writes.pop()
             for cell, (value, owner) in before.items():
                 cell.value, cell.frame = value, owner
-    return Side(frame, state, written, released)
+    return Side(frame, state, written, released, writes)
+
+
+def _writes_of(trace: SlicerTrace, state: State, count: int) -> list[Write]:
+    """The writes of a side, taken back.
+
+    Raises:
+        Unsliceable: one has changed the place on the tape of a tensor from before the branch.
+    """
+    for each in trace.writes.since(count):
+        each.is_outer = trace.is_outer(each.cell)
+        if each.is_outer and each.is_recorded and not state.dead:
+            raise Unsliceable("a tensor with a gradient is written in place on one path")
+    return trace.writes.take_back(count)

@@ -15,6 +15,7 @@ from dilim.slicing.made_functions import refuse
 from dilim.slicing.numbers import Number
 from dilim.slicing.tapes import is_node
 from dilim.slicing.tracing import is_used_up
+from dilim.slicing.turn_writes import TurnWrites
 from dilim.slicing.values import UNBOUND, Choice, Conflict, Held, Host, is_same, items_of
 from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
@@ -55,6 +56,7 @@ class Carried:
         shown: attributes whose value on the host is not that of the graph at a turn's beginning.
         objects: which objects the tensors are.
         uncounted: memory that a turn has written without counting the write.
+        writes: what a turn writes of the memory from before the loop.
         given: places whose tensor at the end of a turn the host may have -> the number of its
             object there, None where that depends on the path.
         moved: those of them whose object is given again in the next turn.
@@ -76,6 +78,7 @@ class Carried:
     shown: set[Any] = field(default_factory=set)
     objects: CarriedObjects = field(init=False)
     uncounted: set[Any] = field(default_factory=set)
+    writes: TurnWrites = field(init=False)
     given: dict[Place, int | None] = field(default_factory=dict)
     moved: set[Place] = field(default_factory=set)
     lost: set[Place] = field(default_factory=set)
@@ -84,6 +87,7 @@ class Carried:
 
     def __post_init__(self) -> None:
         self.objects = CarriedObjects(self.slicer)
+        self.writes = TurnWrites(self.slicer.trace)
 
     def start_of(self, place: Place) -> Any:
         """What a place holds before the loop; for one that is unbound, what zeros stand for it."""
@@ -223,6 +227,7 @@ class Carried:
         uncounted = slicer.trace.uncounted - head.uncounted
         ends = {place: self.now(place) for place in places if place[0] != "cell"}
         is_known = self.objects.look(ends)
+        is_known &= self.writes.look(head.writes)
         if more or not now <= self.shown or uncounted - self.uncounted or not is_known:
             self.shown |= now
             self.uncounted |= uncounted

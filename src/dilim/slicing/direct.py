@@ -18,7 +18,7 @@ from dilim.slicing.direct_code import Code, Missed, Spares, Stopped
 from dilim.slicing.endings import Ending
 from dilim.slicing.fingerprints import Standing, is_standing
 from dilim.slicing.gates import Gate, all_different, checked, storages_apart
-from dilim.slicing.host_tensors import memory_of, part_of, view_of, with_gradient
+from dilim.slicing.host_tensors import memory_of, part_of, past_gradient, view_of, with_gradient
 from dilim.slicing.runs import Run
 from dilim.tensors.tape import mode
 
@@ -32,7 +32,8 @@ MISS: Final = object()
 """What a direct call gives where a condition does not hold: nothing was done."""
 DIRECT_FILE: Final = "<dilim direct call>"
 """The file name of the code of direct calls."""
-_STATELESS: Final = {x.__name__: x for x in (with_gradient, memory_of, view_of, part_of)}
+_FUNCTIONS: Final = with_gradient, past_gradient, memory_of, view_of, part_of
+_STATELESS: Final = {x.__name__: x for x in _FUNCTIONS}
 _TAKING: Final = (  # another thread may come first at any time
     "  try:",
     "    spare = sets.pop()",

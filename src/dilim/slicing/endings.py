@@ -231,8 +231,8 @@ class _Rewriter(ast.NodeTransformer):
         match node:
             case ast.Call(ast.Attribute(ast.Name("R"), "memory"), [ast.Constant(str(path))]):
                 return ast.Call(_name("memory_of"), [ast.parse(path, mode="eval").body], [])
-            case ast.Call(ast.Attribute(ast.Name("R"), "with_gradient")):
-                node.func = _name("with_gradient")
+            case ast.Call(ast.Attribute(ast.Name("R"), "with_gradient" | "past_gradient" as name)):
+                node.func = _name(name)
         return self.generic_visit(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:

@@ -27,6 +27,15 @@ def with_gradient(x: Tensor, maker: str = "identity") -> Tensor:
     return x
 
 
+def past_gradient(x: Tensor) -> Tensor:
+    """Mark a tensor as one whose memory was written since it was known how it was made."""
+    if x._node is None:
+        x._born = -1
+    else:
+        x._node.version = -1
+    return x
+
+
 def view_of(base: Tensor, steps: Sequence[Step]) -> Tensor:
     """A view of a tensor."""
     x = base

@@ -94,6 +94,7 @@ class State:
     taken: frozenset[int]
     uncounted: frozenset[Any]
     releases: int
+    writes: int
     keeping: Held
     dead: bool
 
@@ -151,7 +152,7 @@ class Interpreter:
         self.frames = 0
         self.keeping = Keeping()
         self.made_by: dict[int, program.Statement] = {}
-        self.cleared: set[int] = set()
+        self.cleared, self.taken = set[int](), set[int]()
         self.at_entry: dict[int, AtEntry] = {}
         self.relied: dict[int, Fingerprint] = {}
         self.outer_names = Names()
@@ -203,6 +204,7 @@ class Interpreter:
             frozenset(self.taken),
             frozenset(self.trace.uncounted),
             len(self.trace.released),
+            len(self.trace.writes),
             dict(self.keeping.held),
             self.dead,
         )
@@ -229,14 +231,13 @@ class Interpreter:
             leaf.grad = state.grads.get(key, self.initial_grads[key][1])
         for key, contents in state.contents.items():
             _refill(self.fresh[key], contents)
-        self.objects.held = dict(state.held)
+        self.objects.held, self.keeping.held = dict(state.held), dict(state.keeping)
         self.seen, self.shown = dict(state.seen), dict(state.shown)
-        self.handed = dict(state.handed)
-        self.received = dict(state.received)
+        self.handed, self.received = dict(state.handed), dict(state.received)
         self.cleared, self.taken = set(state.cleared), set(state.taken)
         self.trace.uncounted = set(state.uncounted)
         self.trace.forget_releases(state.releases)
-        self.keeping.held = dict(state.keeping)
+        self.trace.writes.take_back(state.writes)
         self.dead = state.dead
 
     def end_here(self) -> None:

@@ -60,9 +60,12 @@ class Join:
         with entered_again(self.trace, self.sides[side].frame):
             for cell, value in self.sides[side].written.items():
                 cell.value, cell.frame = value, self.sides[side].frame
+            count = len(self.trace.writes)
+            self.trace.writes.redo(self.sides[side].writes)
             try:
                 yield
             finally:
+                self.trace.writes.take_back(count)
                 for cell, (value, frame) in before.items():
                     cell.value, cell.frame = value, frame
 

@@ -145,6 +145,10 @@ def follow(trace: SlicerTrace, x: Tensor, part: Part) -> None:
         with trace.without_failure():
             part.owner[place] = new
 
+    x._storage = part.owner._storage
+    x._born = x._storage.version
+    if x._node is not None:
+        x._node.version = x._born
     trace.parts[x._data.cell] = part
     trace.follow(x, [part.owner], taken, put)
 

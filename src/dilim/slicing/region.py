@@ -171,7 +171,7 @@ class Region:
         finally:
             for leaf, grad in grads.values():
                 leaf.grad = grad
-            slicer.trace.put_back()
+            slicer.trace.writes.take_back()  # none has been carried out yet
             modes.take_back(slicer)
 
     def _keep(self, slicer: Slicer) -> None:

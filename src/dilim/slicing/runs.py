@@ -9,7 +9,7 @@ import numpy as np
 
 from dilim.ir.types import Type
 from dilim.runtime.devices import Storage
-from dilim.slicing.host_tensors import memory_of, part_of, view_of, with_gradient
+from dilim.slicing.host_tensors import memory_of, part_of, past_gradient, view_of, with_gradient
 from dilim.slicing.learning import kind_of, merged
 from dilim.slicing.leaving import Leaving, Level
 from dilim.slicing.numbers import SMALL
@@ -292,6 +292,10 @@ class Run(Leaving, Recorder):
     def with_gradient(self, x: Tensor, maker: str = "identity") -> Tensor:
         """See `with_gradient`."""
         return with_gradient(x, maker)
+
+    def past_gradient(self, x: Tensor) -> Tensor:
+        """See `past_gradient`."""
+        return past_gradient(x)
 
     def view(self, number: int, base: Tensor, steps: Sequence[Step]) -> Tensor:
         """A view of a tensor."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import operator
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dilim.runtime.devices import Storage
 from dilim.slicing import given_containers, identities
 from dilim.slicing.errors import Unsliceable
 from dilim.slicing.given_containers import have_seen_one
@@ -14,6 +18,7 @@ from dilim.slicing.numbers import Number
 from dilim.slicing.tapes import is_node, on_one_path
 from dilim.slicing.tracing import SlicerTrace
 from dilim.slicing.values import UNBOUND, Held
+from dilim.slicing.writes import Write, Writes
 from dilim.tensors.cells import Cell, Frame
 from dilim.tensors.tensor import Tensor
 
@@ -33,6 +38,7 @@ class Side:
     state: State
     written: dict[Cell, Any]
     released: list[Any]
+    writes: list[Write]
 
     @property
     def dead(self) -> bool:
@@ -56,6 +62,19 @@ def drop(sides: Sequence[Side], wanted: Sequence[frozenset[str]], start: State) 
                 del env[name]
                 if name in before:  # a branch around this one may have it on its other side
                     env[name] = before[name]
+
+
+def write_again(writes: Writes, sides: Sequence[Side]) -> None:
+    """Count what sides have written; what not both of them have may be written, or not."""
+    ends = [Counter(w.x._storage for w in s.writes if w.is_outer) for s in sides if not s.dead]
+    found = {w.x._storage: w for side in sides for w in side.writes}
+    for storage, count in functools.reduce(operator.or_, ends, Counter[Storage]()).items():
+        written = found[storage]
+        if all(storage in each for each in ends):
+            for _ in range(count):
+                writes.count(written.x, written.cell)
+        else:
+            writes.may_be(written.x, written.cell, count)
 
 
 def release_again(

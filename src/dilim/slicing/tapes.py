@@ -21,12 +21,11 @@ from dilim.slicing.errors import Restart, Unsliceable
 from dilim.slicing.host import Objects
 from dilim.slicing.program import Statement
 from dilim.slicing.values import Held
-from dilim.tensors.region_tape import Region, can_replay, needed_by, plain_inputs
+from dilim.tensors.region_tape import Region, can_replay, is_overwritten, needed_by, plain_inputs
 from dilim.tensors.tape import SPACING, Node, now
 from dilim.tensors.tensor import Tensor
 
 THROUGH: Final = "a gradient that goes through a loop or branch of the graph is handed out"
-
 
 WRITTEN: Final = "a gradient through memory that was written is handed out"
 _NODE: Final = "node"
@@ -194,7 +193,7 @@ class Tapes:
             if isinstance(node.op, Region) and not can_replay(node.op):
                 loop = self._loops.get(id(node.op))
                 raise Unsliceable(THROUGH) if loop is None else Restart(("flat", loop[1]))
-            if isinstance(node.op, Region) and _is_overwritten(node.op):
+            if isinstance(node.op, Region) and is_overwritten(node.op):
                 raise Unsliceable(WRITTEN)
             for y, edge, version in zip(node.inputs, node.edges, node.versions, strict=True):
                 if not isinstance(y, Tensor):
@@ -214,13 +213,3 @@ class Tapes:
         rank = (node.serial - self._trace.started) // SPACING
         later = tuple(n for n, serial in enumerate(self._moments) if serial > node.serial)
         return f"R.place({later!r}, m, {rank}, {self._turn(action, self._depth(node))})"
-
-
-def _is_overwritten(region: Region) -> bool:
-    """Whether memory that a branch or loop has used for what it recorded was written later."""
-    return any(
-        isinstance(y, Tensor) and y._storage.version != version
-        for record in region.inner()
-        for node in record.nodes
-        for y, version in zip(node.inputs or (), node.versions, strict=False)
-    )

@@ -15,12 +15,15 @@ from dilim.ops.table import OPERATIONS
 from dilim.shapes import Shape
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.failures import is_fine
+from dilim.slicing.writes import Writes
 from dilim.tensors.cells import Cell, Frame, Handle
 from dilim.tensors.layouts import Step
+from dilim.tensors.region_tape import Region, is_overwritten
 from dilim.tensors.tape import Node, now
 from dilim.tensors.tensor import Tensor
 from dilim.tensors.tracer import Trace
 
+WRITTEN: Final = "a gradient through memory that was written"
 _POSITIONS: Final = frozenset({"argmax", "argmin"})
 _KEEPING: Final = frozenset({"reshape", "astype", "identity", "permute", "slice", "expand"})
 Before = dict[Cell, tuple[Value, Frame]]
@@ -38,6 +41,7 @@ class SlicerTrace(Trace):
         work: how many operations on tensors that are no numbers were noted.
         outer_writes: per open region, memory from outside that it wrote, as it was before.
         grads_at_entry: id of a gradient that was there at entry -> how it is found.
+        writes: what was written while the graph is built.
         released: recorded operations that were used up, with what they held.
         limits: positions: values that are 0 or more, and less than this.
         turns: when the present turn of each open loop began; see `tape.now`.
@@ -66,7 +70,7 @@ class SlicerTrace(Trace):
         self.started = now()
         self._heads: dict[int, Tensor] = {}
         self._is_sure = False
-        self._versions: dict[int, tuple[Any, int]] = {}
+        self.writes = Writes()
         self.limits: dict[Value, int] = {}
 
     def forget(self) -> None:
@@ -75,14 +79,9 @@ class SlicerTrace(Trace):
             cell.array = cell.storage = None
         vars(self).clear()
 
-    def _adopt(self, x: Tensor, variable: bool) -> Cell:
-        self._versions.setdefault(id(x._storage), (x._storage, x._storage.version))
-        return super()._adopt(x, variable)
-
-    def put_back(self) -> None:
-        """Nothing has been written yet: let memory from outside have the versions that it had."""
-        for storage, version in self._versions.values():
-            storage.version = version
+    def written(self, x: Tensor) -> None:
+        """See `Tracer.written`."""
+        self.writes.count(x, self.handle(x).cell)
 
     # --- the tape -------------------------------------------------------------------------
 
@@ -157,6 +156,8 @@ class SlicerTrace(Trace):
             raise Unsliceable("a gradient goes on outside of the function")
         if any(id(edge) in self._heads for edge in node.edges):
             raise Unsliceable("a gradient goes back through turns of a loop from within it")
+        if isinstance(node.op, Region) and is_overwritten(node.op):
+            raise Unsliceable(WRITTEN)
 
     def before_release(self, node: Node) -> None:
         """See `Tracer.before_release`.
@@ -337,13 +338,20 @@ def is_used_up(x: Tensor) -> bool:
     return x._node is not None and x._node.inputs is None
 
 
+def is_past(x: Tensor) -> bool:
+    """Whether the memory of a tensor was written since it was known how its numbers were made."""
+    if x._node is None:
+        return not x._requires_grad and x._storage.recorded > x._born
+    return x._node.version != x._storage.version
+
+
 def without_used_tape(trace: SlicerTrace, x: Tensor) -> Tensor:
     """The same memory without a tape that was used up, which no branch or loop can carry.
 
     Raises:
         Unsliceable: it was written since it was recorded how it was made.
     """
-    if x._node is not None and x._node.version != x._storage.version and not is_used_up(x):
+    if is_past(x):
         raise Unsliceable(
             "a tensor that was written past its gradient goes through a branch or loop"
         )

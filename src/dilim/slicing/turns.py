@@ -177,6 +177,7 @@ class Turns(Carried):
                 value.bound = (1 << 63) - 1  # it may have been left before it was looked at
             self._use_up(place, value)
             self.put(place, value, after=True, sure=sure, limit=limit)
+        self.writes.put(turns=2)
         shown.let_see(slicer, self.shown, self.truths)
         self._let_be(values, given, None if sure else self.turned(limit))
         for place, number in self.given.items():
@@ -270,6 +271,7 @@ class Turns(Carried):
         slicer = self.slicer
         self._go_back(start)
         slicer.trace.indices[len(slicer.trace.turns) - 1 :] = [index]
+        self.writes.put(turns=1)
         given = iter(args)
         heads = {}
         for place, shape in zip(places, shapes, strict=True):

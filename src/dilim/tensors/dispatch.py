@@ -241,6 +241,10 @@ class Tracer(ABC):
             GraphError: x was made outside the branch or loop that is being built.
         """
 
+    def written(self, x: Any) -> None:
+        """Count a write into the memory of ``x`` that was noted."""
+        x._storage.version += 1
+
     def before_recorded_write(self, x: Any) -> None:  # noqa: B027 - most have nothing to do
         """Take note that a write into a tensor is about to be recorded on the tape."""
 

@@ -49,7 +49,7 @@ def store(x: Any, part: Any, value: Any) -> None:
     tracer = tracer_of(x, part, value)
     if tracer is not None:
         tracer.write(tracer.handle(part), tracer.handle(value))
-        written(x)
+        tracer.written(x)
         return
     before_write(x)
     device = common_side(x, value)

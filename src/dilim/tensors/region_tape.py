@@ -7,7 +7,7 @@ the region are computed again, what was recorded is applied to them again, and p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -66,24 +66,20 @@ class Record:
         values = cloned(trace, self.graph, {**given, **known})
         # regions inside know variables by the names that they had while this one was built
         values.update({old: values.get(new, new) for old, new in self.renamed.items()})
-        made: dict[int, Any] = dict(captured)
-        for node in self.nodes:
-            if isinstance(node.op, Part):
-                (whole,) = node.edges
-                made[id(node)] = made[id(whole)][node.op.number]
-                continue
-            inputs = [
-                made[id(edge)] if edge is not None else self._plain(trace, x, value, values)
-                for x, edge, value in zip(node.inputs or (), node.edges, node.values, strict=True)
-            ]
+
+        def plain(x: Any, value: Value | None) -> Any:
+            return x if value is None else trace.symbol(values.get(value, value))
+
+        def applied(node: Node, made: list[Any]) -> Any:
+            given = zip(made, node.inputs or (), node.values, strict=True)
+            inputs = [plain(x, value) if y is None else y for y, x, value in given]
             if isinstance(node.op, Region):
-                made[id(node)] = node.op.again(trace, inputs, values)
-            else:
-                made[id(node)] = apply(node.op, *inputs, **node.params)
-        return [
-            made[id(edge)] if edge is not None else self._plain(trace, None, value, values)
-            for edge, value in zip(self.outputs, self.results, strict=True)
-        ]
+                return node.op.again(trace, inputs, values)
+            return apply(node.op, *inputs, **node.params)
+
+        made = self._walked(captured, applied)
+        results = zip(made, self.results, strict=True)
+        return [plain(None, value) if y is None else y for y, value in results]
 
     def replay(self, stage: Stage, arrays: Arrays, captured: Mapping[int, Tensor]) -> list[Tensor]:
         """The results, computed and recorded again outside of the graph.
@@ -97,28 +93,21 @@ class Record:
         arrays.update((inner, arrays[result]) for inner, result in self.kept.items())
         stage.compute(self._remaining(), arrays)
         arrays.update((old, arrays[new]) for old, new in self.renamed.items() if new in arrays)
-        made: dict[int, Any] = dict(captured)
-        for node in self.nodes:
-            if isinstance(node.op, Part):
-                (whole,) = node.edges
-                made[id(node)] = made[id(whole)][node.op.number]
-                continue
+
+        def applied(node: Node, made: list[Any]) -> Any:
             operands = [
                 x if value is None else Tensor._from_array(np.asarray(arrays[value]))
                 for x, value in zip(node.inputs or (), node.values, strict=True)
             ]
-            inputs = [
-                made[id(edge)] if edge is not None else stage.plain(x, operand)
-                for x, edge, operand in zip(node.inputs or (), node.edges, operands, strict=True)
-            ]
+            given = zip(made, node.inputs or (), operands, strict=True)
+            inputs = [stage.plain(x, operand) if y is None else y for y, x, operand in given]
             if isinstance(node.op, Region):
-                made[id(node)] = node.op.replay(stage, inputs, arrays)
-            else:
-                made[id(node)] = stage.record(node, inputs, operands)
-        return [
-            made[id(edge)] if edge is not None else Tensor._from_array(np.array(arrays[value]))
-            for edge, value in zip(self.outputs, self.results, strict=True)
-        ]
+                return node.op.replay(stage, inputs, arrays)
+            return stage.record(node, inputs, operands)
+
+        made = self._walked(captured, applied)
+        results = zip(made, self.results, strict=True)
+        return [Tensor._from_array(np.array(arrays[v])) if y is None else y for y, v in results]
 
     def leads_to(self, results: Iterable[int], surely: bool) -> set[int]:
         """Ids of the edges out of the region to which gradients of some results go.
@@ -145,16 +134,29 @@ class Record:
 
     def flags(self, captured: Mapping[int, bool]) -> list[bool]:
         """Which results have a gradient for certain, by what is certain of the edges outside."""
+
+        def applied(node: Node, made: list[Any]) -> Any:
+            known = list(map(bool, made))
+            return node.op.flags(known) if isinstance(node.op, Region) else any(known)
+
+        return list(map(bool, self._walked(captured, applied)))
+
+    def _walked(
+        self, captured: Mapping[int, Any], applied: Callable[[Node, list[Any]], Any]
+    ) -> list[Any]:
+        """What stands for the results where something stands for the edges out of the region.
+
+        Args:
+            captured: id of an edge -> what stands for it.
+            applied: what stands for the result of an operation, or those of a region, where these
+                stand for its edges; None for an input without one.
+        """
         made: dict[int, Any] = dict(captured)
         for node in self.nodes:
-            known = [edge is not None and made[id(edge)] for edge in node.edges]
-            if isinstance(node.op, Part):
-                made[id(node)] = known[0][node.op.number]
-            elif isinstance(node.op, Region):
-                made[id(node)] = node.op.flags(known)
-            else:
-                made[id(node)] = any(known)
-        return [edge is not None and made[id(edge)] for edge in self.outputs]
+            given: list[Any] = [None if edge is None else made[id(edge)] for edge in node.edges]
+            op: Any = node.op
+            made[id(node)] = given[0][op.number] if op.__class__ is Part else applied(node, given)
+        return [None if edge is None else made[id(edge)] for edge in self.outputs]
 
     def uses(self) -> Iterator[Value]:
         """The values that are needed to carry the region out again, some of them its own."""
@@ -185,11 +187,6 @@ class Record:
         return not any(node.op in (READ, RECEIVE) for node in walk(self._remaining())) and all(
             map(can_replay, inner)
         )
-
-    def _plain(self, trace: Trace, x: Any, value: Value | None, values: Values) -> Any:
-        if value is None:
-            return x  # a number
-        return trace.symbol(values.get(value, value))
 
 
 def collect(trace: Trace, outputs: Sequence[Tensor], since: int) -> Record:
@@ -295,13 +292,23 @@ class Region(Joint):
 
 def plain_inputs(region: Region) -> Iterator[Tensor]:
     """The tensors without gradient that the recorded operations of a region were applied to."""
+    return (x for x, edge, _ in _used_by(region) if edge is None)
+
+
+def is_overwritten(region: Region) -> bool:
+    """Whether memory that its recorded operations were applied to was written since."""
+    return any(x._storage.version != version for x, _, version in _used_by(region))
+
+
+def _used_by(region: Region) -> Iterator[tuple[Tensor, Any, int]]:
+    """The tensors that the recorded operations of a region were applied to; edge and version."""
     for record in region.inner():
         for node in record.nodes:
             if isinstance(node.op, Region):
-                yield from plain_inputs(node.op)
-            for x, edge in zip(node.inputs or (), node.edges, strict=False):
-                if edge is None and isinstance(x, Tensor):
-                    yield x
+                yield from _used_by(node.op)
+            for each in zip(node.inputs or (), node.edges, node.versions, strict=False):
+                if isinstance(each[0], Tensor):
+                    yield each
 
 
 def needed_by(region: Region) -> list[Value]:

@@ -7,9 +7,8 @@ from slicing.fuzz.workers import tally_of
 
 REFERENCE = range(20000, 21500)
 NATIVE = range(30000, 30150)
-WAITING: frozenset[int] = frozenset({20789})
-"""Programs that wait for being mended: 20789 raises no GradientError for a tensor that was written
-under `no_grad` through a view and is summed in a loop."""
+WAITING: frozenset[int] = frozenset()
+"""Programs that wait for being mended."""
 CHUNK = 50
 SHARE = 0.3
 """The least part of the tensor operations of a chunk that is native, whichever programs it has; of
