@@ -89,7 +89,9 @@ def test_an_ended_environment_stays_ended_when_taken_over(name):
 def test_the_state_of_another_kind_is_refused():
     env = CartPole()
     env.reset(seed=0)
-    with pytest.raises(StateError, match=r"Bandit\.set_state: expected state\.payout.*received"):
+    with pytest.raises(
+        StateError, match=r"Bandit\.set_state: expected state\.0, state\.1.*received"
+    ):
         make_environment("bandit").set_state(env.get_state())
 
 
