@@ -9,6 +9,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium import spaces
 
 from dilim.dtypes import int64
 from dilim.errors import EnvironmentContractError, StateError
@@ -50,7 +51,7 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
 
     Attributes:
         observation_space: a Box.
-        action_space: a Discrete.
+        action_space: a Discrete from 0 on, or a Box.
         max_steps: see above.
         steps: how many steps the running episode has.
 
@@ -99,7 +100,7 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
         raise NotImplementedError(f"{type(self).__name__} does not define initial()")
 
     def transition(self, state: State, action: Tensor, generator: Generator) -> State:
-        """The state after an action (int64, one per environment)."""
+        """The state after an action: int64, or what a Box of actions holds; one per environment."""
         raise NotImplementedError(f"{type(self).__name__} does not define transition()")
 
     def observation(self, state: State) -> Tensor:
@@ -229,7 +230,8 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
         """Act.
 
         Args:
-            action: an element of `action_space`.
+            action: an element of `action_space`. Numbers for a Box may lie beyond its bounds; what
+                that means is up to the rules.
 
         Returns:
             Observation (a copy), reward, terminated, truncated, and an empty dict. At the step that
@@ -240,13 +242,8 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
         """
         if self._state is None or self._ended or self._generator is None:
             raise EnvironmentContractError(self._not_running())
-        if not self.action_space.contains(action):
-            raise EnvironmentContractError(
-                f"{type(self).__name__}.step: expected an action in {self.action_space}, received "
-                f"{action!r}"
-            )
+        chosen = self._checked_action(action)
         with no_grad():
-            chosen = asarray(int(action), dtype=int64)
             state = self._state
             self._state = self.transition(state, chosen, self._generator)
             reward = float(self.reward(state, chosen, self._state))
@@ -318,6 +315,19 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
     def _observed(self) -> np.ndarray:
         result: np.ndarray = self.observation(self._state).numpy(copy=True)
         return result
+
+    def _checked_action(self, action: Any) -> Tensor:
+        """An action as a tensor."""
+        space = self.action_space
+        if isinstance(space, spaces.Discrete) and space.contains(action):
+            return asarray(int(action), dtype=int64)
+        if isinstance(space, spaces.Box):
+            array = np.asarray(action)
+            if array.shape == space.shape and array.dtype.kind in "biuf":
+                return asarray(array.astype(space.dtype))
+        raise EnvironmentContractError(
+            f"{type(self).__name__}.step: expected an action in {space}, received {action!r}"
+        )
 
     def _check_options(self, options: dict[str, Any]) -> dict[str, Any]:
         known = [
