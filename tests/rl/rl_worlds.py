@@ -4,6 +4,33 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from dilim.rl import make_environment
+
+LIMITS = {"bandit": {}, "gridworld": "timeout"}
+"""How episodes of built-in environments are made short, if not with max_steps."""
+
+
+def short_environment(name, steps, **options):
+    """A built-in environment whose episodes have at most so many steps."""
+    limit = LIMITS.get(name, "max_steps")
+    return make_environment(name, **({limit: steps} if limit else {}), **options)
+
+
+def random_action(env, numbers):
+    """An action as users give it, from a NumPy generator."""
+    space = env.action_space
+    if isinstance(space, spaces.Discrete):
+        return int(numbers.integers(space.n))
+    return numbers.uniform(space.low, space.high).astype(space.dtype)
+
+
+def random_actions(env, generator, shape):
+    """Actions as a tensor, from a dilim generator."""
+    space = env.action_space
+    if isinstance(space, spaces.Discrete):
+        return generator.integers(0, int(space.n), shape)
+    return generator.uniform((*shape, *space.shape), float(space.low[0]), float(space.high[0]))
+
 
 class Corridor(gymnasium.Env):
     """One of two sights is shown; the action of the same number pays 1. Four steps an episode.

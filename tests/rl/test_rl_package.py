@@ -39,8 +39,8 @@ def test_presets_name_what_exists_and_can_be_used(environment, agent):
     assert settings.episodes > 0
 
 
-def test_every_environment_has_an_agent():
-    for name in ENVIRONMENTS:
+def test_the_first_preset_of_an_environment_is_its_default():
+    for name, _ in PRESETS:
         assert (name, default_agent(name)) in PRESETS
     with pytest.raises(EnvironmentContractError, match="no settings for the environment 'chess'"):
         default_agent("chess")

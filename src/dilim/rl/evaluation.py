@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import gymnasium
 import numpy as np
 
 from dilim.errors import EnvironmentContractError
 from dilim.rl import adapters, door
+from dilim.rl.envs import states
 from dilim.rl.envs.base import TensorEnvironment
 from dilim.tensors.creation import asarray
-from dilim.tensors.indexing import take
 from dilim.tensors.random import Generator
 from dilim.tensors.tape import no_grad
 
@@ -54,19 +54,14 @@ def _all_at_once(agent: Agent, env: TensorEnvironment, episodes: int, seed: int)
         action = agent.best_actions(env.observation(state).reshape((len(running), -1)))
         following = env.transition(state, action, generator)
         returns[running] += env.reward(state, action, following).numpy()
-        going_on = np.flatnonzero(~env.terminal(following).numpy())
-        state = following if going_on.size == running.size else _rows(following, going_on)
+        ended = env.terminal(following) | env.truncation(following)
+        going_on = np.flatnonzero(~ended.numpy())
+        state = following
+        if going_on.size < running.size:
+            state = states.rows(following, asarray(going_on))
         running = running[going_on]
         steps += 1
     return [float(value) for value in returns]
-
-
-def _rows(state: Any, positions: np.ndarray) -> Any:
-    """Some of the environments in a state."""
-    chosen = asarray(positions)
-    if hasattr(state, "_fields"):
-        return type(state)(*(take(x, chosen, axis=0) for x in state))
-    return take(state, chosen, axis=0)
 
 
 def _one(agent: Agent, env: adapters.Environment, number: int, seed: int | None) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from gymnasium import spaces
@@ -20,11 +19,8 @@ from dilim.tensors.tensor import Tensor
 _BAR_COLUMNS = 40
 
 
-class BanditState(NamedTuple):
-    """Before the pull ``pulled`` is False and ``payout`` 0."""
-
-    payout: Tensor
-    pulled: Tensor
+BanditState = tuple[Tensor, Tensor]
+"""The payout of the last pull, and whether there was one."""
 
 
 class Bandit(TensorEnvironment):
@@ -82,25 +78,25 @@ class Bandit(TensorEnvironment):
 
     def initial(self, generator: Generator, shape: tuple[int, ...] = ()) -> BanditState:
         """No arm is pulled yet."""
-        return BanditState(payout=zeros(shape), pulled=zeros(shape, dtype=bool_))
+        return zeros(shape), zeros(shape, dtype=bool_)
 
     def transition(self, state: BanditState, action: Tensor, generator: Generator) -> BanditState:
         """The payout of an arm."""
         noise = generator.normal(action.shape) * self.std
         payout = take(self._means, action, axis=0) + noise
-        return BanditState(payout=payout, pulled=full(action.shape, True))
+        return payout, full(action.shape, True)
 
     def observation(self, state: BanditState) -> Tensor:
         """(..., 1) of zeros."""
-        return zeros((*state.payout.shape, 1))
+        return zeros((*state[0].shape, 1))
 
     def reward(self, state: BanditState, action: Tensor, next_state: BanditState) -> Tensor:
         """The payout."""
-        return next_state.payout
+        return next_state[0]
 
     def terminal(self, state: BanditState) -> Tensor:
         """Whether an arm was pulled."""
-        return state.pulled
+        return state[1]
 
     def draw_text(self, state: BanditState) -> str:
         """A bar per arm as long as its mean, and the last payout."""
@@ -109,8 +105,8 @@ class Bandit(TensorEnvironment):
         for arm, mean in enumerate(self.means):
             bar = "#" * round(_BAR_COLUMNS * (mean - low) / (high - low))
             lines.append(f"arm {arm:2} {mean:8.3f} {bar}".rstrip())
-        pulled = bool(state.pulled)
-        lines.append(f"paid {float(state.payout):.3f}" if pulled else "not pulled yet")
+        payout, pulled = state
+        lines.append(f"paid {float(payout):.3f}" if bool(pulled) else "not pulled yet")
         return "\n".join(lines)
 
     def draw_frame(self, state: BanditState) -> np.ndarray:

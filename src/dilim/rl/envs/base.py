@@ -9,11 +9,15 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium import spaces
 
 from dilim.dtypes import int64
 from dilim.errors import EnvironmentContractError, StateError
+from dilim.rl.envs import states
+from dilim.rl.envs.states import State
 from dilim.runtime.files import Arrays
-from dilim.tensors.creation import asarray
+from dilim.tensors.creation import asarray, zeros
+from dilim.tensors.elementwise import where
 from dilim.tensors.random import Generator
 from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
@@ -31,12 +35,15 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
         observation(state)                    -> what the agent sees
         reward(state, action, next_state)     -> float32
         terminal(state)                       -> bool: the episode has ended by the rules
+        truncation(state)                     -> bool: it is cut short (optional)
 
-    A state is one tensor, or a NamedTuple of tensors. The functions work on one environment and on
+    A state is one tensor, or a tuple of tensors. The functions work on one environment and on
     many at once: all leading axes of a state are environments. They read nothing but their
     arguments and the numbers set in ``__init__``, and draw from nothing but the generator.
 
-    Two more functions draw a single state: `draw_text` and `draw_frame`.
+    From that text come the Gymnasium environment of this class, and `start` and `advance`, which
+    run as many environments as wanted in a loop of tensors, eagerly or compiled. Two more functions
+    draw a single state: `draw_text` and `draw_frame`.
 
     Args:
         max_steps: an episode is cut after so many steps (``truncated``); None for no limit.
@@ -44,7 +51,7 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
 
     Attributes:
         observation_space: a Box.
-        action_space: a Discrete.
+        action_space: a Discrete from 0 on, or a Box.
         max_steps: see above.
         steps: how many steps the running episode has.
 
@@ -80,7 +87,7 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
 
     # --- the rules ------------------------------------------------------------------------
 
-    def initial(self, generator: Generator, shape: tuple[int, ...] = ()) -> Any:
+    def initial(self, generator: Generator, shape: tuple[int, ...] = ()) -> State:
         """A state to start from.
 
         Args:
@@ -92,21 +99,29 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
         """
         raise NotImplementedError(f"{type(self).__name__} does not define initial()")
 
-    def transition(self, state: Any, action: Tensor, generator: Generator) -> Any:
-        """The state after an action (int64, one per environment)."""
+    def transition(self, state: State, action: Tensor, generator: Generator) -> State:
+        """The state after an action: int64, or what a Box of actions holds; one per environment."""
         raise NotImplementedError(f"{type(self).__name__} does not define transition()")
 
-    def observation(self, state: Any) -> Tensor:
+    def observation(self, state: State) -> Tensor:
         """What the agent sees of a state."""
         raise NotImplementedError(f"{type(self).__name__} does not define observation()")
 
-    def reward(self, state: Any, action: Tensor, next_state: Any) -> Tensor:
+    def reward(self, state: State, action: Tensor, next_state: State) -> Tensor:
         """The reward of a step, float32."""
         raise NotImplementedError(f"{type(self).__name__} does not define reward()")
 
-    def terminal(self, state: Any) -> Tensor:
+    def terminal(self, state: State) -> Tensor:
         """Whether the rules end the episode in this state, bool."""
         raise NotImplementedError(f"{type(self).__name__} does not define terminal()")
+
+    def truncation(self, state: State) -> Tensor:
+        """Whether the episode is cut short in this state, bool; never, unless a subclass says so.
+
+        Nothing has ended by the rules then: an agent goes on to count what would have followed.
+        ``max_steps`` needs no rule of its own.
+        """
+        return asarray(False)
 
     def draw_text(self, state: Any) -> str:
         """A drawing of one state in lines of text."""
@@ -115,6 +130,71 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
     def draw_frame(self, state: Any) -> np.ndarray:
         """A picture of one state: uint8, (height, width, 3)."""
         raise NotImplementedError(f"{type(self).__name__} does not define draw_frame()")
+
+    # --- in a loop of tensors -------------------------------------------------------------
+
+    def start(self, generator: Generator, shape: tuple[int, ...] = ()) -> tuple[State, Tensor]:
+        """Begin episodes of as many environments as wanted; for a loop of tensors.
+
+        Args:
+            generator: the only source of randomness.
+            shape: () for one environment, (N,) for N of them.
+
+        Returns:
+            What `advance` goes on from (the state, and the steps of each episode), and the
+            observation.
+
+        Example:
+            >>> import dilim, dilim.rl
+            >>> env = dilim.rl.CartPole()
+            >>> generator = dilim.Generator(0)
+            >>> running, observation = env.start(generator, (8,))
+            >>> for _ in range(100):
+            ...     action = (observation[..., 2] > 0).astype("int64")
+            ...     running, observation, reward, terminated, truncated, following = env.advance(
+            ...         running, action, generator
+            ...     )
+            >>> observation.shape, reward.shape
+            ((8, 4), (8,))
+        """
+        state = self.initial(generator, shape)
+        return (state, zeros(shape, dtype=int64)), self.observation(state)
+
+    def advance(
+        self, running: State, action: Tensor, generator: Generator
+    ) -> tuple[State, Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """One step of each environment; where an episode ends, the next one begins at once.
+
+        Args:
+            running: as `start` or the last step gave it.
+            action: one per environment. They are not checked.
+            generator: the only source of randomness. Starts are drawn only in steps in which an
+                episode ends, for all environments at once; so a single environment draws what it
+                draws under `reset` and `step`.
+
+        Returns:
+            What to go on from; the observation, of the next episode where one has ended; reward,
+            terminated and truncated as `step` gives them, one per environment; and the observation
+            that the step led to, before the next episode: the one to estimate from what a cut
+            took away.
+        """
+        state, steps = running
+        following = self.transition(state, action, generator)
+        reward = self.reward(state, action, following)
+        terminated = self.terminal(following)
+        steps = steps + 1
+        cut = self.truncation(following)
+        if self.max_steps is not None:
+            cut = cut | (steps == self.max_steps)
+        truncated = cut & ~terminated
+        seen = self.observation(following)
+        observation = seen
+        ended = terminated | truncated
+        if ended.any():
+            following = states.chosen(ended, self.initial(generator, ended.shape), following)
+            steps = where(ended, 0, steps)
+            observation = self.observation(following)
+        return (following, steps), observation, reward, terminated, truncated, seen
 
     # --- Gymnasium's API ------------------------------------------------------------------
 
@@ -150,7 +230,8 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
         """Act.
 
         Args:
-            action: an element of `action_space`.
+            action: an element of `action_space`. Numbers for a Box may lie beyond its bounds; what
+                that means is up to the rules.
 
         Returns:
             Observation (a copy), reward, terminated, truncated, and an empty dict. At the step that
@@ -161,19 +242,15 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
         """
         if self._state is None or self._ended or self._generator is None:
             raise EnvironmentContractError(self._not_running())
-        if not self.action_space.contains(action):
-            raise EnvironmentContractError(
-                f"{type(self).__name__}.step: expected an action in {self.action_space}, received "
-                f"{action!r}"
-            )
+        chosen = self._checked_action(action)
         with no_grad():
-            chosen = asarray(int(action), dtype=int64)
             state = self._state
             self._state = self.transition(state, chosen, self._generator)
             reward = float(self.reward(state, chosen, self._state))
             terminated = bool(self.terminal(self._state))
             self.steps += 1
-            truncated = not terminated and self.steps == self.max_steps
+            cut = self.steps == self.max_steps or bool(self.truncation(self._state))
+            truncated = cut and not terminated
             self._ended = terminated or truncated
             return self._observed(), reward, terminated, truncated, {}
 
@@ -190,7 +267,7 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
     # --- taking and giving the state ------------------------------------------------------
 
     @property
-    def state(self) -> Any:
+    def state(self) -> State:
         """The state of the running episode; None before the first `reset`."""
         return self._state
 
@@ -202,7 +279,7 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
         arrays = {"steps": np.array(self.steps), "ended": np.array(self._ended)}
         if self._generator is not None:
             arrays["generator"] = self._generator.state.numpy(copy=True)
-        for name, x in _parts(self._state).items():
+        for name, x in states.parts(self._state).items():
             arrays[f"state.{name}"] = x.numpy(copy=True)
         return arrays
 
@@ -213,14 +290,15 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
             StateError: it belongs to another kind of environment; nothing was changed.
         """
         pattern = self.initial(Generator(0))
-        expected = {f"state.{name}" for name in _parts(pattern)}
+        expected = {f"state.{name}" for name in states.parts(pattern)}
         given = {name for name in arrays if name.startswith("state.")}
         if (given and given != expected) or not {"steps", "ended"} <= set(arrays):
             raise StateError(
                 f"{type(self).__name__}.set_state: expected {', '.join(sorted(expected))}, steps "
                 f"and ended; received {', '.join(sorted(arrays)) or 'nothing'}"
             )
-        self._state = _rebuilt(pattern, arrays) if given else None
+        own = {name.removeprefix("state."): arrays[name] for name in given}
+        self._state = states.rebuilt(pattern, own) if given else None
         self.steps = int(arrays["steps"])
         self._ended = bool(arrays["ended"])
         self._generator = None
@@ -237,6 +315,19 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
     def _observed(self) -> np.ndarray:
         result: np.ndarray = self.observation(self._state).numpy(copy=True)
         return result
+
+    def _checked_action(self, action: Any) -> Tensor:
+        """An action as a tensor."""
+        space = self.action_space
+        if isinstance(space, spaces.Discrete) and space.contains(action):
+            return asarray(int(action), dtype=int64)
+        if isinstance(space, spaces.Box):
+            array = np.asarray(action)
+            if array.shape == space.shape and array.dtype.kind in "biuf":
+                return asarray(array.astype(space.dtype))
+        raise EnvironmentContractError(
+            f"{type(self).__name__}.step: expected an action in {space}, received {action!r}"
+        )
 
     def _check_options(self, options: dict[str, Any]) -> dict[str, Any]:
         known = [
@@ -255,22 +346,3 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
         if self._state is None:
             return f"{kind}.step: no episode is running; call reset() first"
         return f"{kind}.step: the episode has ended; call reset() before the next step"
-
-
-def _parts(state: Any) -> dict[str, Tensor]:
-    """The tensors of a state by name."""
-    if state is None:
-        return {}
-    fields = getattr(state, "_fields", None)
-    return {"value": state} if fields is None else dict(zip(fields, state, strict=True))
-
-
-def _rebuilt(pattern: Any, arrays: Mapping[str, np.ndarray]) -> Any:
-    """A state of the same kind as ``pattern`` with the numbers of ``arrays``."""
-    tensors = [Tensor(arrays[f"state.{name}"]) for name in _parts(pattern)]
-    for (name, wanted), x in zip(_parts(pattern).items(), tensors, strict=True):
-        if x.dtype is not wanted.dtype:
-            raise StateError(
-                f"set_state: expected state.{name} as {wanted.dtype.name}, received {x.dtype.name}"
-            )
-    return type(pattern)(*tensors) if hasattr(pattern, "_fields") else tensors[0]

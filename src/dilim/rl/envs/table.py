@@ -9,9 +9,15 @@ from typing import Any, Final
 import gymnasium
 
 from dilim.errors import EnvironmentContractError
+from dilim.rl.envs.acrobot import Acrobot
 from dilim.rl.envs.bandit import Bandit
 from dilim.rl.envs.base import TensorEnvironment
 from dilim.rl.envs.cart_pole import CartPole
+from dilim.rl.envs.frozen_lake import FrozenLake
+from dilim.rl.envs.grid_world import GridWorld
+from dilim.rl.envs.mountain_car import MountainCar
+from dilim.rl.envs.pendulum import Pendulum
+from dilim.rl.envs.snake import Snake
 
 
 @dataclass(frozen=True)
@@ -32,9 +38,17 @@ class Entry:
     options: dict[str, Any] = field(default_factory=dict)
 
 
+_NO_LIMIT: Final = {"max_steps": None}
+
 ENVIRONMENTS: Final = {
+    "acrobot": Entry(Acrobot, "dilim/Acrobot-v1", limit=500, options=_NO_LIMIT),
     "bandit": Entry(Bandit, "dilim/Bandit-v0"),
-    "cartpole": Entry(CartPole, "dilim/CartPole-v1", limit=500, options={"max_steps": None}),
+    "cartpole": Entry(CartPole, "dilim/CartPole-v1", limit=500, options=_NO_LIMIT),
+    "frozenlake": Entry(FrozenLake, "dilim/FrozenLake-v1", limit=100, options=_NO_LIMIT),
+    "gridworld": Entry(GridWorld, "dilim/GridWorld-v0"),
+    "mountaincar": Entry(MountainCar, "dilim/MountainCar-v0", limit=200, options=_NO_LIMIT),
+    "pendulum": Entry(Pendulum, "dilim/Pendulum-v1", limit=200, options=_NO_LIMIT),
+    "snake": Entry(Snake, "dilim/Snake-v0"),
 }
 """All built-in environments by the name that the command line uses; tests walk over them."""
 
