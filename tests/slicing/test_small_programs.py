@@ -3,6 +3,7 @@
 import pytest
 
 from slicing import (
+    small_agents,
     small_contents,
     small_contexts,
     small_courses,
@@ -73,6 +74,7 @@ ALL = {
     **small_numbers.PROGRAMS,
     **small_words.PROGRAMS,
     **small_worlds.PROGRAMS,
+    **small_agents.PROGRAMS,
 }
 
 

@@ -36,6 +36,7 @@ Floats = box_muller.Floats
 Shape = int | Sequence[int]
 Kind = Literal["bits", "uniform", "integers", "normal", "permutation"]
 
+EMPTY_RANGE: Final = "integers: expected low < high, received bounds with high - low = {}"
 STATE_SIZE: Final = 6
 ROUNDS: Final = 10
 MULTIPLIERS: Final = (0xD2511F53, 0xCD9E8D57)
@@ -303,7 +304,7 @@ def integers(
     limits = np.iinfo(result_dtype)
     low, high = operator.index(low), operator.index(high)
     if low >= high:
-        raise ValueError(f"integers: expected low < high, got low={low} and high={high}")
+        raise ValueError(EMPTY_RANGE.format(high - low))
     if low < int(limits.min) or high > int(limits.max) + 1:
         raise ValueError(
             f"integers: {result_dtype} does not hold [{low}, {high}); pass a wider dtype"

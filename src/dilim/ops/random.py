@@ -122,6 +122,35 @@ random_integers = OpDef(
 )
 
 
+def _between_infer(state: Typed, low: Typed, high: Typed, *, shape: Shape) -> tuple[Shape, DType]:
+    for bound in (low, high):
+        if bound.shape != () or bound.dtype is not dtypes.int64:
+            raise DtypeError(
+                "random_integers_between: expected bounds of dtype int64 and shape (), received "
+                f"{bound.dtype.name} of shape {bound.shape}"
+            )
+    return _state_infer("random_integers_between")(state, shape=shape, dtype=dtypes.int64)
+
+
+def _between_samples(rng: np.random.Generator, dtype: DType) -> Iterator[Sample]:
+    for state in _states(rng):
+        for shape in _SHAPES:
+            for low, high in ((0, 1), (-3, 900), (-(2**62), 2**62 + 5)):
+                yield Sample((state, np.array(low), np.array(high)), {"shape": shape})
+
+
+random_integers_between = OpDef(
+    name="random_integers_between",
+    doc="As random_integers, int64, with bounds that are tensors of shape ().",
+    infer=_between_infer,
+    reference=lambda state, low, high, *, shape: philox.integers(state, shape, int(low), int(high)),
+    recipe=random_recipes.integers_between,
+    samples=_between_samples,
+    sample_dtypes=UINT32,
+    failure=lambda size, state, low, high, *, shape: ValueError(philox.EMPTY_RANGE.format(size)),
+)
+
+
 def _permutation_infer(state: Typed, *, count: int) -> tuple[Shape, DType]:
     _check_state("random_permutation", state)
     return (count,), dtypes.INDEX
@@ -234,6 +263,6 @@ random_split = OpDef(
 )
 
 OPS = (
-    random_bits, random_uniform, random_normal, random_integers, random_permutation,
-    random_categorical, random_advance, random_split,
+    random_bits, random_uniform, random_normal, random_integers, random_integers_between,
+    random_permutation, random_categorical, random_advance, random_split,
 )  # fmt: skip

@@ -134,12 +134,23 @@ def integers(state: Type, *, shape: Shape, low: int, high: int, dtype: DType) ->
     return _words(shape, _block64, finish)
 
 
-def _multiply_high(word: Expr, factor: int) -> Expr:
+def integers_between(state: Type, low: Type, high: Type, *, shape: Shape) -> Blocks:
+    """The same with bounds that are inputs, whose difference is checked."""
+    lowest, end = load(1, dtypes.int64), load(2, dtypes.int64)
+    span = cast(check(prim("less", lowest, end), end - lowest), dtypes.uint64)
+
+    def finish(word: Expr) -> Expr:
+        return cast(_multiply_high(word, span) + cast(lowest, dtypes.uint64), dtypes.int64)
+
+    return _words(shape, _block64, finish)
+
+
+def _multiply_high(word: Expr, factor: int | Expr) -> Expr:
     """The upper 64 bits of a 128-bit product, by halves."""
     factor_high, factor_low = factor >> 32, factor & MASK
     word_high, word_low = word >> 32, word & MASK
     middle = word_high * factor_low + (word_low * factor_low >> 32)
-    if factor_high == 0:
+    if isinstance(factor_high, int) and factor_high == 0:
         return middle >> 32
     other_middle = word_low * factor_high + (middle & MASK)
     return word_high * factor_high + (middle >> 32) + (other_middle >> 32)

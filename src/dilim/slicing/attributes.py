@@ -107,12 +107,12 @@ def has(slicer: Slicer, owner: Any, name: str) -> bool:
 
 
 def is_dilims(kind: type) -> bool:
-    """Whether a class is part of dilim."""
+    """Whether a class is part of dilim below `dilim.rl`, which is sliced as users' code is."""
     return _is_dilims_module(kind.__module__)
 
 
 def _is_dilims_module(name: str) -> bool:
-    return name == "dilim" or name.startswith("dilim.")
+    return (name == "dilim" or name.startswith("dilim.")) and not name.startswith("dilim.rl.")
 
 
 _TRACED: Final = ("dilim.tensors.", "dilim.nn.", "dilim.optim.")

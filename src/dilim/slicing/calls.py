@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import operator
 import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -25,8 +24,9 @@ from dilim.slicing.errors import OnHost, attempted
 from dilim.slicing.inlining import Given, inline
 from dilim.slicing.iterators import ITERATORS
 from dilim.slicing.made_functions import Derivative, Inner, derivative, refuse
+from dilim.slicing.number_calls import made_of_number
 from dilim.slicing.numbers import Number
-from dilim.slicing.operators import PLAIN, beside, check_depth, is_constant, needs_value
+from dilim.slicing.operators import PLAIN, check_depth, is_constant, needs_value
 from dilim.slicing.values import (
     Host,
     Range,
@@ -83,8 +83,8 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
         function = own
     elif is_traced(function):
         refuse(*args, *keywords.values())
-        own_way = _read_of_tensor(function) or _filled_with_number(function, args, keywords)
-        return own_way or library.prepare(slicer, function, node, args, keywords)
+        simple = _read_of_tensor(function) or made_of_number(function, args, keywords)
+        return simple or library.prepare(slicer, function, node, args, keywords)
     if not isinstance(function, _FUNCTIONS):
         function = _called_method(slicer, function) or function
     users = isinstance(function, _FUNCTIONS)
@@ -134,20 +134,6 @@ def _read_of_tensor(function: Any) -> Compute | None:
     if not isinstance(owner, Tensor) or function.__name__ not in _READS:
         return None
     return lambda: _converted(_READS[function.__name__], owner)
-
-
-def _filled_with_number(function: Any, args: list[Any], keywords: dict[str, Any]) -> Compute | None:
-    """How to fill a tensor with a number of the program."""
-    x = owner_of(function)
-    is_filled = isinstance(x, Tensor) and function.__name__ == "fill_" and len(args) == 1
-    if not is_filled or keywords or args[0].__class__ is not Number:
-        return None
-
-    def fill() -> Tensor:
-        attempted(operator.setitem, x, ..., beside(args[0], x))
-        return x  # type: ignore[no-any-return]
-
-    return fill
 
 
 def _given(value: Any, atom: ast.expr) -> Any:

@@ -18,7 +18,7 @@ import numpy as np
 from dilim import dtypes
 from dilim.ir.types import Type
 from dilim.runtime.devices import CPU, Storage
-from dilim.slicing.attributes import in_classes
+from dilim.slicing.attributes import in_classes, is_dilims
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.fingerprints import Fingerprint, is_standing
 from dilim.slicing.gates import Demands, Gate, tuple_of
@@ -168,7 +168,7 @@ class Entry:
             self.guard(f"{path}.__class__ is {self.constant(kind)}")
             self.guard(f"{path} == {self.constant(value)}")
             return value
-        if isinstance(value, BY_IDENTITY) or kind.__module__.split(".")[0] == "dilim":
+        if isinstance(value, BY_IDENTITY) or is_dilims(kind):
             if isinstance(value, types.MethodType):
                 self.guard(f"{path}.__class__ is {self.constant(types.MethodType)}")
                 self.guard(f"{path}.__func__ is {self.constant(value.__func__)}")

@@ -33,6 +33,11 @@ def is_fine(
             return fine
         if op == "require_finite":
             return (abs(trace.symbol(values[0])) < math.inf).all()
+        if op == "random_integers_between":
+            return trace.symbol(values[1]) < trace.symbol(values[2])
+        if op == "random_categorical":
+            largest = trace.symbol(values[1]).max(axis=params["axis"])
+            return (abs(largest) < math.inf).all()
         if op == "pow":
             return (trace.symbol(values[1]) >= 0).all()
     return None

@@ -11,6 +11,7 @@ from dilim.slicing import attributes, contents, rates, splits
 from dilim.slicing.attributes import is_module
 from dilim.slicing.errors import OnHost, attempted
 from dilim.slicing.fingerprints import Kept
+from dilim.slicing.number_calls import with_tensors
 from dilim.slicing.values import Array, Host, holds_host, is_among, owner_of
 from dilim.tensors.creation import asarray, from_dlpack, from_numpy, tensor
 from dilim.tensors.tensor import Tensor
@@ -32,6 +33,7 @@ def prepare(
     Raises:
         OnHost: the host has to.
     """
+    args, keywords = with_tensors(function, args, keywords)
     names: list[Any] = [getattr(x, "id", None) for x in node.args]
     names += [getattr(x.value, "id", None) for x in node.keywords]
     given = [*args, *keywords.values()]

@@ -144,8 +144,6 @@ def _of_kind(x: Any, kind: type) -> Any:
         return kind(x)
     if x.kind is kind:
         return x.tensor
-    if kind is float and x.kind is int and x.bound > _EXACT:
-        raise OnHost("a large int and a float")
     return x.tensor.astype(_TYPES[kind])
 
 
@@ -195,6 +193,8 @@ def binary(
     kind = float if float in (kind_of(a), kind_of(b)) else int
     with no_grad():
         if function in _COMPARISONS:
+            if kind is float and any(kind_of(x) is int and bound_of(x) > _EXACT for x in (a, b)):
+                raise OnHost("a large int beside a float")
             result = _COMPARISONS[function](*_operands(a, b, kind))
             return Number(result, bool)
         if function in ARITHMETIC:
@@ -359,8 +359,12 @@ def extreme(function: Callable[..., Any], values: Sequence[Any]) -> Any:
             continue
         flag, bound = binary(beats, x, best), max(bound_of(x), bound_of(best))
         with no_grad():
-            pair = _of_kind(x, kind), _of_kind(best, kind)
-            best = Number(elementwise.where(flag.tensor, *pair), kind, bound)
+            chosen = elementwise.where(flag.tensor, *_operands(x, best, kind))
+        natural = [kind is int and _is_natural(y) for y in (x, best)]
+        if function is min and all(natural):
+            bound = min(bound_of(x), bound_of(best))
+        best = Number(chosen, kind, bound)
+        best.is_natural = any(natural) if function is max else all(natural)
     return best
 
 

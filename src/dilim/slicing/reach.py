@@ -63,7 +63,10 @@ def is_users(value: types.FunctionType | types.ModuleType | type) -> bool:
 
 
 def _is_library(module: str | None, file: str) -> bool:
-    top = (module or "").partition(".")[0]
+    name = module or ""
+    if name.startswith("dilim.rl."):
+        return False
+    top = name.partition(".")[0]
     if top in ("dilim", "builtins") or top in sys.builtin_module_names:
         return True
     return file.startswith(INSTALLED)

@@ -125,11 +125,37 @@ class Generator:
         return result if (mean, std) == (0.0, 1.0) else result * float(std) + float(mean)
 
     def integers(
-        self, low: int, high: int, shape: Sizes = (), *, dtype: DType | str = dtypes.int64
+        self,
+        low: int | Tensor,
+        high: int | Tensor,
+        shape: Sizes = (),
+        *,
+        dtype: DType | str = dtypes.int64,
     ) -> Tensor:
-        """Uniform integers from low (inclusive) to high (exclusive)."""
+        """Uniform integers from low (inclusive) to high (exclusive).
+
+        Args:
+            low: the smallest value; a number, or an int64 tensor of shape ().
+            high: one more than the largest value; likewise.
+            shape: sizes of the result.
+            dtype: any integer dtype; int64 where a bound is a tensor.
+
+        Raises:
+            ValueError: the range is empty, or the dtype does not hold it.
+            DtypeError: a bound is another tensor.
+        """
         sizes, kind = _sizes(shape), dtypes.as_dtype(dtype)
         words = philox.draw_words("integers", _count(sizes))
+        if isinstance(low, Tensor) or isinstance(high, Tensor):
+            bounds = (asarray(low), asarray(high))
+            if kind is not dtypes.int64:
+                raise DtypeError(
+                    f"integers: expected dtype int64 with bounds that are tensors, received "
+                    f"{kind.name}; draw int64 and cast it"
+                )
+            drawn = apply(OPERATIONS["random_integers_between"], self._state, *bounds, shape=sizes)
+            self._advance(words)
+            return drawn
         return self._draw(
             "random_integers", words, shape=sizes, low=index(low), high=index(high), dtype=kind
         )

@@ -1,0 +1,99 @@
+"""Calls of dilim's functions with a number that is known only when the program runs.
+
+Dilim's own code looks at numbers, so it is given a tensor of shape () instead: of the dtype that
+the number would be taken for beside the tensors of the call.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, Final
+
+from dilim import dtypes
+from dilim.slicing import numbers
+from dilim.slicing.errors import OnHost, attempted
+from dilim.slicing.numbers import Number
+from dilim.slicing.operators import beside
+from dilim.slicing.values import is_among, owner_of
+from dilim.tensors import elementwise
+from dilim.tensors.creation import asarray, tensor
+from dilim.tensors.random import Generator
+from dilim.tensors.tensor import Tensor
+
+_MAKERS: Final = (Tensor, tensor, asarray)
+_OPERATIONS: Final = frozenset(
+    {"add", "subtract", "multiply", "divide", "floor_divide", "remainder", "pow", "maximum"}
+    | {"minimum", "hypot", "logaddexp", "less", "less_equal", "greater", "greater_equal", "equal"}
+    | {"not_equal", "where", "clip"}
+)
+"""Operations on tensors of one dtype, any of which may be a number."""
+_NATURAL: Final = {int: dtypes.DEFAULT_INT, float: dtypes.DEFAULT_FLOAT, bool: dtypes.bool_}
+
+Compute = Callable[[], Any]
+
+
+def made_of_number(function: Any, args: list[Any], keywords: dict[str, Any]) -> Compute | None:
+    """How to make or fill a tensor with a number of the program; None for other calls."""
+    if len(args) != 1 or args[0].__class__ is not Number:
+        return None
+    if is_among(function, _MAKERS):
+        return lambda: _made(args[0], **keywords)
+    owner = owner_of(function)
+    if isinstance(owner, Tensor) and function.__name__ == "fill_" and not keywords:
+        return lambda: _filled(owner, args[0])
+    return None
+
+
+def with_tensors(
+    function: Any, args: list[Any], keywords: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of a call of dilim's, with tensors for numbers of the program where it can be.
+
+    Raises:
+        OnHost: only Python can make that call, with the number itself.
+    """
+    if not any(x.__class__ is Number for x in (*args, *keywords.values())):
+        return args, keywords
+    name, owner = getattr(function, "__name__", ""), owner_of(function)
+    if isinstance(owner, Generator) and name == "integers":
+        named = {k: _bound(x) if k in ("low", "high") else x for k, x in keywords.items()}
+        return [*map(_bound, args[:2]), *args[2:]], named
+    if name in _OPERATIONS and (
+        isinstance(owner, Tensor) or function is getattr(elementwise, name, None)
+    ):
+        return _of_one_dtype(function, owner, args, keywords)
+    return args, keywords
+
+
+def _made(x: Number, **keywords: Any) -> Tensor:
+    """A tensor of one number; memory of its own, as the number may be carried by a loop."""
+    if not keywords.keys() <= {"dtype"}:
+        raise OnHost("a number of the program is given to a tensor operation")
+    dtype = keywords.get("dtype")
+    kind = _NATURAL[x.kind] if dtype is None else attempted(dtypes.as_dtype, dtype)
+    made = numbers.as_tensor(x, kind)
+    return asarray(made, copy=True) if made is x.tensor else made
+
+
+def _filled(x: Tensor, value: Number) -> Tensor:
+    attempted(operator.setitem, x, ..., beside(value, x))
+    return x
+
+
+def _bound(x: Any) -> Any:
+    if x.__class__ is Number and x.kind is not int:
+        raise OnHost("a bound that is no int")
+    return x.tensor if x.__class__ is Number else x
+
+
+def _of_one_dtype(
+    function: Any, owner: Any, args: list[Any], keywords: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    operands = [owner, *args] if isinstance(owner, Tensor) else args
+    operands = operands[1:] if function is elementwise.where else operands
+    tensors = [x for x in (*operands, *keywords.values()) if isinstance(x, Tensor)]
+    if not tensors or any(x.dtype is not tensors[0].dtype for x in tensors):
+        return args, keywords
+    named = {key: beside(x, tensors[0]) for key, x in keywords.items()}
+    return [beside(x, tensors[0]) for x in args], named
