@@ -103,6 +103,33 @@ def f(x, n):
     ),
 }
 
+_ROWS = {
+    "a row that an early return gives beside what is recorded": Small(
+        _BOX
+        + """
+def f(x, n):
+    for row, k in zip(x, [1, 2, 3]):
+        if k > n:
+            return row
+        BOX.w = BOX.w * 0.5 + W
+        BOX.row = row
+    return BOX.w, BOX.row
+""",
+        (
+            Call(
+                "[[dilim.ones(2), dilim.zeros(2)], 2]",
+                before="BOX.w, BOX.row = dilim.ones(2), None",
+            ),
+            *(
+                Call(f"[[dilim.ones(2), dilim.zeros(2)], {n}]", after="print(BOX.w)")
+                for n in (2, 0, 1, 5)
+            ),
+        ),
+        None,
+        None,
+    ),
+}
+
 _NUMBERS = {
     "an int of a dict that its loop counts down": Small(
         """
@@ -282,4 +309,4 @@ def f(x, n):
     ),
 }
 
-PROGRAMS = {**_SHOWN, **_TRAINED, **_KEPT, **_STATE, **_NUMBERS, **_MADE}
+PROGRAMS = {**_ROWS, **_SHOWN, **_TRAINED, **_KEPT, **_STATE, **_NUMBERS, **_MADE}
