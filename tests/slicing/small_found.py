@@ -130,6 +130,23 @@ def f(x, n):
     ),
 }
 
+_VIEWS = {
+    "a view that a step taken back has looked at": Small(
+        """
+P = dilim.tensor(0.3, requires_grad=True)
+
+def f(x, y, u):
+    kept = [v for v in [P * y, dilim.where(y > 0.5, x, y)] if v.sum() > 0]
+    text = f"{max(u, u):{8}.1f}"
+    x[::2] *= 2
+    return text, x
+""",
+        ("[dilim.ones(3), dilim.ones(3), 0.5]", "[dilim.ones(3), -dilim.ones(3), 2.5]"),
+        None,
+        None,
+    ),
+}
+
 _NUMBERS = {
     "an int of a dict that its loop counts down": Small(
         """
@@ -309,4 +326,4 @@ def f(x, n):
     ),
 }
 
-PROGRAMS = {**_ROWS, **_SHOWN, **_TRAINED, **_KEPT, **_STATE, **_NUMBERS, **_MADE}
+PROGRAMS = {**_ROWS, **_VIEWS, **_SHOWN, **_TRAINED, **_KEPT, **_STATE, **_NUMBERS, **_MADE}
