@@ -147,6 +147,45 @@ def f(x, y, u):
     ),
 }
 
+_OVER = {
+    "a list of an end that a loop never comes to": Small(
+        """
+def f(x, u):
+    for row in x:
+        while x.sum:
+            if u:
+                return 3
+        else:
+            items = [x * i for i in range(3)]
+            return items
+        for i in range(0):
+            pass
+""",
+        ("[dilim.ones(3), 4.0]",) * 3,
+        None,
+        None,
+        fallback="a loop whose body never comes to its end",
+    ),
+    "a number that a branch has given to the host, of a gradient after it": Small(
+        _BOX
+        + """
+def f(x, n):
+    if x.sum() > 0:
+        BOX.w = W * n
+        float(np.sum([1]))
+    else:
+        return x
+    float(np.sum([1]))
+    return BOX.w
+""",
+        ("[dilim.ones(2), 4.0]", "[dilim.ones(2), 3.0]", "[-dilim.ones(2), 1.0]"),
+        None,
+        None,
+        native=0,
+        fallback="a gradient that goes through a loop or branch of the graph is handed out",
+    ),
+}
+
 _NUMBERS = {
     "an int of a dict that its loop counts down": Small(
         """
@@ -326,4 +365,14 @@ def f(x, n):
     ),
 }
 
-PROGRAMS = {**_ROWS, **_VIEWS, **_SHOWN, **_TRAINED, **_KEPT, **_STATE, **_NUMBERS, **_MADE}
+PROGRAMS = {
+    **_ROWS,
+    **_OVER,
+    **_VIEWS,
+    **_SHOWN,
+    **_TRAINED,
+    **_KEPT,
+    **_STATE,
+    **_NUMBERS,
+    **_MADE,
+}
