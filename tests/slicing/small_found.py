@@ -103,6 +103,89 @@ def f(x, n):
     ),
 }
 
+_ROWS = {
+    "a row that an early return gives beside what is recorded": Small(
+        _BOX
+        + """
+def f(x, n):
+    for row, k in zip(x, [1, 2, 3]):
+        if k > n:
+            return row
+        BOX.w = BOX.w * 0.5 + W
+        BOX.row = row
+    return BOX.w, BOX.row
+""",
+        (
+            Call(
+                "[[dilim.ones(2), dilim.zeros(2)], 2]",
+                before="BOX.w, BOX.row = dilim.ones(2), None",
+            ),
+            *(
+                Call(f"[[dilim.ones(2), dilim.zeros(2)], {n}]", after="print(BOX.w)")
+                for n in (2, 0, 1, 5)
+            ),
+        ),
+        None,
+        None,
+    ),
+}
+
+_VIEWS = {
+    "a view that a step taken back has looked at": Small(
+        """
+P = dilim.tensor(0.3, requires_grad=True)
+
+def f(x, y, u):
+    kept = [v for v in [P * y, dilim.where(y > 0.5, x, y)] if v.sum() > 0]
+    text = f"{max(u, u):{8}.1f}"
+    x[::2] *= 2
+    return text, x
+""",
+        ("[dilim.ones(3), dilim.ones(3), 0.5]", "[dilim.ones(3), -dilim.ones(3), 2.5]"),
+        None,
+        None,
+    ),
+}
+
+_OVER = {
+    "a list of an end that a loop never comes to": Small(
+        """
+def f(x, u):
+    for row in x:
+        while x.sum:
+            if u:
+                return 3
+        else:
+            items = [x * i for i in range(3)]
+            return items
+        for i in range(0):
+            pass
+""",
+        ("[dilim.ones(3), 4.0]",) * 3,
+        None,
+        None,
+        fallback="a loop whose body never comes to its end",
+    ),
+    "a number that a branch has given to the host, of a gradient after it": Small(
+        _BOX
+        + """
+def f(x, n):
+    if x.sum() > 0:
+        BOX.w = W * n
+        float(np.sum([1]))
+    else:
+        return x
+    float(np.sum([1]))
+    return BOX.w
+""",
+        ("[dilim.ones(2), 4.0]", "[dilim.ones(2), 3.0]", "[-dilim.ones(2), 1.0]"),
+        None,
+        None,
+        native=0,
+        fallback="a gradient that goes through a loop or branch of the graph is handed out",
+    ),
+}
+
 _NUMBERS = {
     "an int of a dict that its loop counts down": Small(
         """
@@ -282,4 +365,14 @@ def f(x, n):
     ),
 }
 
-PROGRAMS = {**_SHOWN, **_TRAINED, **_KEPT, **_STATE, **_NUMBERS, **_MADE}
+PROGRAMS = {
+    **_ROWS,
+    **_OVER,
+    **_VIEWS,
+    **_SHOWN,
+    **_TRAINED,
+    **_KEPT,
+    **_STATE,
+    **_NUMBERS,
+    **_MADE,
+}

@@ -113,10 +113,7 @@ def code_of_loop(code: Function, loop: While | For) -> Function:
         if isinstance(loop, For):
             body = replace(loop, items=ast.copy_location(ast.Name(LEFT, ast.Load()), loop.items))
         found = replace(code, body=[body], locals=code.locals | {LEFT}, codes={}, parameters=())
-        after = liveness_of(code).after[loop]
-        if not any(x is loop for x in code.body):
-            after = after.union(*liveness_of(code).head.values())
-        found.codes["after"] = after
+        found.codes["after"] = liveness_of(code).after[loop]
         found.codes["reads"] = tuple(sorted(liveness_of(found).head[body]))
         code.codes[key] = found
     return found

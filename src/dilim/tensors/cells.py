@@ -57,14 +57,27 @@ class Handle:
         strides: as an eager tensor would have them.
         base: the handle that a view is taken of; None for the whole.
         step: how it is taken.
-        seen: the contents of which ``taken`` is the view, as made in ``frame``.
+        seen: the contents of which ``taken`` is the view, as made in ``frame`` by the node at
+            ``place``.
     """
 
-    __slots__ = ("base", "cell", "dtype", "frame", "seen", "shape", "step", "strides", "taken")
+    __slots__ = (
+        "base",
+        "cell",
+        "dtype",
+        "frame",
+        "place",
+        "seen",
+        "shape",
+        "step",
+        "strides",
+        "taken",
+    )
 
     offset = 0
     taken: Value
     frame: Frame
+    place: int
 
     def __init__(
         self,
@@ -156,6 +169,11 @@ class Frame:
         self._pending[cell] = self.builder.nodes[-1]
         self.contents[cell] = value
         self.written[cell] = None
+
+    def has(self, place: int, value: Value) -> bool:
+        """Whether a value can be used that the node at this place made: it may have been undone."""
+        nodes = self.builder.nodes
+        return self.is_active and place < len(nodes) and nodes[place].results == (value,)
 
     def settle(self) -> None:
         """From here on the writes so far can be seen."""

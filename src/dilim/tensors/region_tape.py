@@ -160,6 +160,10 @@ class Record:
 
     def uses(self) -> Iterator[Value]:
         """The values that are needed to carry the region out again, some of them its own."""
+        yield from (self.renamed.get(value, value) for value in self._named())
+
+    def _named(self) -> Iterator[Value]:
+        """These values, by the names that they had while the region was built."""
         yield from self.kept.values()
         yield from captured_by(self._remaining())
         for node in self.nodes:
@@ -172,7 +176,6 @@ class Record:
         """The values that the region computes, or reads where it begins."""
         yield from self.graph.inputs
         yield from (value for node in self.graph.nodes for value in node.results)
-        yield from self.renamed
         for node in self.nodes:
             if isinstance(node.op, Region):
                 yield from node.op.own()

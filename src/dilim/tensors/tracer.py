@@ -209,10 +209,11 @@ class Trace(Tracer):
         if handle.base is None:
             return self.contents(handle.cell)
         root = self.contents(handle.cell)
-        if handle.seen is not root or not handle.frame.is_active:
+        if handle.seen is not root or not handle.frame.has(handle.place, handle.taken):
             step = handle.step
             handle.taken = self.emit(step.op, [self.value(handle.base)], step.params)
             handle.seen, handle.frame = root, self.top
+            handle.place = len(self.top.builder.nodes) - 1
         return handle.taken
 
     def contents(self, cell: Cell) -> Value:
