@@ -17,6 +17,7 @@ from dilim.rl.envs import (
     Pendulum,
     Snake,
     TensorEnvironment,
+    VectorEnvironment,
     make_environment,
     register_with_gymnasium,
 )
@@ -48,6 +49,7 @@ __all__ = [
     "RewardTracker",
     "Snake",
     "TensorEnvironment",
+    "VectorEnvironment",
     "default_agent",
     "discounted_returns",
     "from_gymnasium",

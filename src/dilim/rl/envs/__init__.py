@@ -14,6 +14,7 @@ from dilim.rl.envs.mountain_car import MountainCar
 from dilim.rl.envs.pendulum import Pendulum
 from dilim.rl.envs.snake import Snake
 from dilim.rl.envs.table import ENVIRONMENTS, make_environment, register_with_gymnasium
+from dilim.rl.envs.vector import VectorEnvironment
 
 __all__ = [
     "ENVIRONMENTS",
@@ -26,6 +27,7 @@ __all__ = [
     "Pendulum",
     "Snake",
     "TensorEnvironment",
+    "VectorEnvironment",
     "make_environment",
     "register_with_gymnasium",
 ]

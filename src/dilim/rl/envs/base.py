@@ -12,12 +12,12 @@ import numpy as np
 from gymnasium import spaces
 
 from dilim.dtypes import int64
-from dilim.errors import EnvironmentContractError, StateError
-from dilim.rl.envs import states
+from dilim.errors import EnvironmentContractError
+from dilim.rl.envs import states, tensor_loop
 from dilim.rl.envs.states import State
+from dilim.rl.envs.tensor_loop import Running
 from dilim.runtime.files import Arrays
 from dilim.tensors.creation import asarray, zeros
-from dilim.tensors.elementwise import where
 from dilim.tensors.random import Generator
 from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
@@ -133,7 +133,7 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
 
     # --- in a loop of tensors -------------------------------------------------------------
 
-    def start(self, generator: Generator, shape: tuple[int, ...] = ()) -> tuple[State, Tensor]:
+    def start(self, generator: Generator, shape: tuple[int, ...] = ()) -> tuple[Running, Tensor]:
         """Begin episodes of as many environments as wanted; for a loop of tensors.
 
         Args:
@@ -161,8 +161,8 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
         return (state, zeros(shape, dtype=int64)), self.observation(state)
 
     def advance(
-        self, running: State, action: Tensor, generator: Generator
-    ) -> tuple[State, Tensor, Tensor, Tensor, Tensor, Tensor]:
+        self, running: Running, action: Tensor, generator: Generator
+    ) -> tuple[Running, Tensor, Tensor, Tensor, Tensor, Tensor]:
         """One step of each environment; where an episode ends, the next one begins at once.
 
         Args:
@@ -178,23 +178,15 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
             that the step led to, before the next episode: the one to estimate from what a cut
             took away.
         """
-        state, steps = running
-        following = self.transition(state, action, generator)
-        reward = self.reward(state, action, following)
-        terminated = self.terminal(following)
-        steps = steps + 1
-        cut = self.truncation(following)
-        if self.max_steps is not None:
-            cut = cut | (steps == self.max_steps)
-        truncated = cut & ~terminated
-        seen = self.observation(following)
+        running, seen, reward, terminated, truncated = tensor_loop.moved(
+            self, running, action, generator
+        )
         observation = seen
         ended = terminated | truncated
         if ended.any():
-            following = states.chosen(ended, self.initial(generator, ended.shape), following)
-            steps = where(ended, 0, steps)
-            observation = self.observation(following)
-        return (following, steps), observation, reward, terminated, truncated, seen
+            running = tensor_loop.renewed(self, running, ended, generator)
+            observation = self.observation(running[0])
+        return running, observation, reward, terminated, truncated, seen
 
     # --- Gymnasium's API ------------------------------------------------------------------
 
@@ -219,9 +211,10 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
             self._generator = Generator(seed)
         elif self._generator is None:
             self._generator = Generator(int(self.np_random.integers(2**63)))
-        known = self._check_options(options) if options else {}
+        given = options or {}
+        check_options(self, given)
         with no_grad():
-            self._state = self.initial(self._generator, **known)
+            self._state = self.initial(self._generator, **given)
             self.steps = 0
             self._ended = False
             return self._observed(), {}
@@ -289,22 +282,11 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
         Raises:
             StateError: it belongs to another kind of environment; nothing was changed.
         """
-        pattern = self.initial(Generator(0))
-        expected = {f"state.{name}" for name in states.parts(pattern)}
-        given = {name for name in arrays if name.startswith("state.")}
-        if (given and given != expected) or not {"steps", "ended"} <= set(arrays):
-            raise StateError(
-                f"{type(self).__name__}.set_state: expected {', '.join(sorted(expected))}, steps "
-                f"and ended; received {', '.join(sorted(arrays)) or 'nothing'}"
-            )
-        own = {name.removeprefix("state."): arrays[name] for name in given}
-        self._state = states.rebuilt(pattern, own) if given else None
+        kind = type(self).__name__
+        self._state = states.taken(kind, self.initial(Generator(0)), arrays)
         self.steps = int(arrays["steps"])
         self._ended = bool(arrays["ended"])
-        self._generator = None
-        if "generator" in arrays:
-            self._generator = Generator()
-            self._generator.state = arrays["generator"]
+        self._generator = states.generator_from(arrays)
 
     def __repr__(self) -> str:
         limit = "" if self.max_steps is None else f"max_steps={self.max_steps}"
@@ -329,20 +311,25 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
             f"{type(self).__name__}.step: expected an action in {space}, received {action!r}"
         )
 
-    def _check_options(self, options: dict[str, Any]) -> dict[str, Any]:
-        known = [
-            name for name in inspect.signature(self.initial).parameters if name not in _NAMELESS
-        ]
-        unknown = [name for name in options if name not in known]
-        if unknown:
-            raise EnvironmentContractError(
-                f"{type(self).__name__}.reset: unknown option {unknown[0]!r}; there are "
-                f"{', '.join(known) or 'none'}"
-            )
-        return options
-
     def _not_running(self) -> str:
         kind = type(self).__name__
         if self._state is None:
             return f"{kind}.step: no episode is running; call reset() first"
         return f"{kind}.step: the episode has ended; call reset() before the next step"
+
+
+def check_options(env: TensorEnvironment, options: Mapping[str, Any]) -> None:
+    """Refuse options of `reset` that `initial` does not know.
+
+    Raises:
+        EnvironmentContractError: there is one; the known ones are named.
+    """
+    if not options:
+        return
+    known = [name for name in inspect.signature(env.initial).parameters if name not in _NAMELESS]
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise EnvironmentContractError(
+            f"{type(env).__name__}.reset: unknown option {unknown[0]!r}; there are "
+            f"{', '.join(known) or 'none'}"
+        )

@@ -10,6 +10,7 @@ import numpy as np
 from dilim.errors import StateError
 from dilim.tensors.elementwise import where
 from dilim.tensors.indexing import take
+from dilim.tensors.random import Generator
 from dilim.tensors.tensor import Tensor
 
 State = Any
@@ -38,22 +39,45 @@ def rows(state: State, positions: Tensor) -> State:
     return like(state, [take(x, positions, axis=0) for x in parts(state).values()])
 
 
-def rebuilt(pattern: State, arrays: Mapping[str, np.ndarray]) -> State:
-    """A state of the form of ``pattern`` from arrays by the names of `parts`.
+def taken(kind: str, pattern: State, arrays: Mapping[str, np.ndarray]) -> State:
+    """A state of the form of ``pattern`` from what `get_state` gave; None if that had none.
+
+    Args:
+        kind: the name of the environment's class, for the error.
+        pattern: a state.
+        arrays: those of the state are called ``state.`` and a name as in `parts`.
 
     Raises:
-        StateError: an array has another dtype or shape.
+        StateError: an array is missing, or has another dtype or shape.
     """
+    expected = {f"state.{name}": x for name, x in parts(pattern).items()}
+    given = {name for name in arrays if name.startswith("state.")}
+    if (given and given != set(expected)) or not {"steps", "ended"} <= set(arrays):
+        raise StateError(
+            f"{kind}.set_state: expected {', '.join(sorted(expected))}, steps and ended; received "
+            f"{', '.join(sorted(arrays)) or 'nothing'}"
+        )
+    if not given:
+        return None
     tensors = []
-    for name, wanted in parts(pattern).items():
+    for name, wanted in expected.items():
         x = Tensor(arrays[name])
         if x.dtype is not wanted.dtype or x.shape != wanted.shape:
             raise StateError(
-                f"set_state: expected state.{name} as {wanted.dtype.name} of shape "
+                f"{kind}.set_state: expected {name} as {wanted.dtype.name} of shape "
                 f"{wanted.shape}, received {x.dtype.name} of shape {x.shape}"
             )
         tensors.append(x)
     return like(pattern, tensors)
+
+
+def generator_from(arrays: Mapping[str, np.ndarray]) -> Generator | None:
+    """The generator that `get_state` gave, if there was one."""
+    if "generator" not in arrays:
+        return None
+    generator = Generator()
+    generator.state = arrays["generator"]
+    return generator
 
 
 def chosen(flags: Tensor, this: State, other: State) -> State:
