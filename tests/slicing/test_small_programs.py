@@ -35,6 +35,7 @@ from slicing import (
     small_training,
     small_values,
     small_views,
+    small_windows,
     small_words,
     small_worlds,
 )
@@ -72,6 +73,7 @@ ALL = {
     **small_properties.PROPERTIES,
     **small_queues.PROGRAMS,
     **small_numbers.PROGRAMS,
+    **small_windows.PROGRAMS,
     **small_words.PROGRAMS,
     **small_worlds.PROGRAMS,
     **small_agents.PROGRAMS,

@@ -10,6 +10,7 @@ otherwise the number of a *candidate*.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -116,10 +117,8 @@ class CarriedObjects:
         for candidate in self.candidates[slot]:
             if isinstance(candidate, Part):
                 sizes = candidate.owner.shape
-                index = tuple(
-                    Number(next(given), int, size) if each.__class__ is Number else each
-                    for each, size in zip(candidate.index, sizes, strict=False)
-                )
+                known = (Number(next(given), int, max(sizes)) for _ in itertools.count())
+                index = parts.with_numbers(candidate.index, known)
                 found.append(
                     parts.take(self.slicer.trace, dataclasses.replace(candidate, index=index))
                 )
@@ -350,8 +349,7 @@ def _slots(values: Mapping[Any, Any]) -> dict[Slot, Tensor]:
 
 def _positions(x: Any) -> list[Number]:
     """The numbers of the program in the position of a part."""
-    index = x.index if isinstance(x, Part) else ()
-    return [each for each in index if each.__class__ is Number]
+    return parts.numbers_in(x.index) if isinstance(x, Part) else []
 
 
 def _width(candidate: Candidate) -> int:

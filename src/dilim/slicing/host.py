@@ -362,11 +362,17 @@ class Objects:
 
     def _index(self, index: Any, action: Action) -> str:
         if index.__class__ is tuple:
-            return "".join(f"{self._index(x, action)}, " for x in index)
+            return "".join(f"{self._place(x, action)}, " for x in index)
         if index.__class__ is slice:
             parts = (index.start, index.stop, index.step)
             return f"slice({', '.join(self.expression(x, action) for x in parts)})"
         return self.expression(index, action)
+
+    def _place(self, place: Any, action: Action) -> str:
+        if place.__class__ is tuple:  # see `windows`
+            start, length = place
+            return f"R.window({self.expression(start, action)}, {length})"
+        return self._index(place, action)
 
     def refresh(self, action: Action) -> list[str]:
         """Code that brings tensors of the host up to date with what the graph wrote into them."""

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.ops.table import OPERATIONS
-from dilim.slicing import contents, heap, numbers, parts, picking, program, splits
+from dilim.slicing import contents, heap, numbers, parts, picking, program, splits, windows
 from dilim.slicing.errors import OnHost, attempted
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import beside, check_depth, is_constant, needs_value
@@ -95,7 +95,7 @@ def read(slicer: Slicer, step: program.Step, node: ast.Subscript) -> Callable[[]
 
 def _tensor_item(slicer: Slicer, step: program.Step, x: Tensor, index: Any) -> Any:
     seen = parts.seen(slicer.trace, index)
-    index = parts.located(x, index)
+    index = parts.located(x, windows.located(slicer, step, x, index))
     position, is_dynamic = parts.position(index)
     if not is_dynamic:
         return attempted(operator.getitem, x, position)

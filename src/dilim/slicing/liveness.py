@@ -66,7 +66,9 @@ class Liveness:
                 if isinstance(statement.node, ast.Delete):
                     return live.union(statement.writes, statement.reads)  # they must be bound
                 return (live - set(statement.writes)) | set(statement.reads)
-            case Unit():
+            case Unit(node=ast.FunctionDef()):
+                return (after - set(statement.writes)) | set(statement.reads)
+            case Unit():  # it need not come to bind what it may bind
                 return after | set(statement.reads)
             case Branch():
                 then = self._block(statement.then, live)

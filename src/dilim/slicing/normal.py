@@ -38,7 +38,7 @@ class Normaliser(Matching):
         self._loops: list[list[set[str] | None]] = []
         self.block = self.function.body
         self.statements(body)
-        refuse_changes(self.function.body, self.captures)
+        refuse_changes(self.function, self.captures)
         for name in sorted(Uses(body).rebound):
             if self.is_local(name):
                 line = body[0].lineno

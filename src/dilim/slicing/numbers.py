@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from dilim import dtypes
 from dilim.dtypes import DType
+from dilim.slicing import offsets
 from dilim.slicing.errors import OnHost, TooLarge
 from dilim.tensors import elementwise
 from dilim.tensors.dispatch import ACCEPTED
@@ -52,10 +53,13 @@ class Number:
             how much.
         is_natural: whether it is known to be 0 or more.
         opposite_of: for a bool: another one that it is the opposite of.
+        form: for an int: as a multiple of another one, and a number; see `offsets`.
+        source: the origin of an int that it was computed from.
     """
 
     __slots__ = (
-        "base", "bound", "drift", "is_natural", "kind", "opposite_of", "origin", "tensor"
+        "base", "bound", "drift", "form", "is_natural", "kind", "opposite_of", "origin", "source",
+        "tensor",
     )  # fmt: skip
 
     def __init__(
@@ -73,6 +77,8 @@ class Number:
         self.drift = 0
         self.is_natural = False
         self.opposite_of: Number | None = None
+        self.form: offsets.Form | None = None
+        self.source = origin
 
     def __repr__(self) -> str:
         return f"<{self.kind.__name__} of a graph>"
@@ -253,6 +259,8 @@ def _arithmetic(function: Any, a: Any, b: Any, kind: type, fits: bool = False) -
         bound = MOST
     result = Number(op(*_operands(a, b, int)), int, bound)
     result.is_natural = function is not operator.sub and _is_natural(a) and _is_natural(b)
+    result.form = offsets.combined(function, a, b)
+    result.source = next((x.source for x in (a, b) if x.__class__ is Number and x.source), None)
     if counted is not None:
         result.base, result.drift = counted
         result.bound = LARGE

@@ -7,9 +7,11 @@ into it is a write into x.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from dilim import dtypes
 from dilim.ops.table import OPERATIONS
 from dilim.slicing import numbers
 from dilim.slicing.errors import OnHost
@@ -19,9 +21,10 @@ from dilim.slicing.program import Step
 from dilim.slicing.tracing import SlicerTrace
 from dilim.tensors import keys
 from dilim.tensors.cells import Handle
+from dilim.tensors.creation import arange
 from dilim.tensors.dispatch import apply
 from dilim.tensors.layouts import Step as Layout
-from dilim.tensors.tape import mode
+from dilim.tensors.tape import mode, no_grad
 from dilim.tensors.tensor import Tensor
 
 _require_position: Final = OPERATIONS["require_position"]
@@ -56,13 +59,38 @@ def position(index: Any) -> tuple[Any, bool]:
             raise OnHost("an index that is no int")
         return index.tensor, True
     if index.__class__ is tuple:
-        pairs = [position(x) for x in index]
+        pairs = [(_positions(x), True) if x.__class__ is tuple else position(x) for x in index]
         return tuple(x for x, _ in pairs), any(flag for _, flag in pairs)
     if index.__class__ is slice:
         for x in (index.start, index.stop, index.step):
             if x.__class__ is Number:
                 raise needs_value(x)
     return index, False
+
+
+def _positions(window: tuple[Number, int]) -> Tensor:
+    """The positions in a window; see `windows`."""
+    start, length = window
+    with no_grad():
+        return start.tensor + arange(length, dtype=dtypes.int64)
+
+
+def numbers_in(index: tuple[Any, ...]) -> list[Number]:
+    """The numbers of the program in the index of a part."""
+    found = [each[0] if each.__class__ is tuple else each for each in index]
+    return [each for each in found if each.__class__ is Number]
+
+
+def with_numbers(index: tuple[Any, ...], given: Iterator[Number]) -> tuple[Any, ...]:
+    """The index of a part with others in place of its numbers."""
+    return tuple(
+        (next(given), each[1])
+        if each.__class__ is tuple
+        else next(given)
+        if each.__class__ is Number
+        else each
+        for each in index
+    )
 
 
 def located(x: Tensor, index: Any, is_written: bool = False) -> Any:
@@ -116,13 +144,15 @@ def sliced(x: Tensor, places: tuple[Any, ...]) -> tuple[int, ...]:
     for each, axis in zip(places, axes_of(places, len(shape)) or (), strict=True):
         if each.__class__ is slice:
             shape[axis] = len(range(*each.indices(shape[axis])))
+        elif each.__class__ is tuple:
+            shape[axis] = each[1]
         elif each is not None and each is not Ellipsis:
             shape[axis] = 1
     return tuple(shape)
 
 
 def _rank(part: Any) -> int:
-    return 1 if part.__class__ in (Number, slice) else keys.rank(part)
+    return 1 if part.__class__ in (Number, slice, tuple) else keys.rank(part)
 
 
 def seen(trace: SlicerTrace, index: Any) -> tuple[Any, ...]:
@@ -188,7 +218,8 @@ def is_at(trace: SlicerTrace, x: Tensor, owner: Tensor, index: Any) -> bool:
 def have_one_form(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
     """Whether indexes differ in their numbers of the program only."""
     return len(a) == len(b) and all(
-        x.__class__ is y.__class__ and (x.__class__ is Number or x == y)
+        x.__class__ is y.__class__
+        and (x.__class__ is Number or (x[1:] == y[1:] if x.__class__ is tuple else x == y))
         for x, y in zip(a, b, strict=True)
     )
 

@@ -236,6 +236,10 @@ class Run(Leaving, Recorder):
                 next(iterator)
         return iterator  # type: ignore[no-any-return]
 
+    def window(self, start: int, length: int) -> slice:
+        """A slice from a position on."""
+        return slice(start, start + length)
+
     def is_kind(self, value: Any, kind: Any) -> bool:
         """Whether a value of the host is of this kind."""
         return bool(kind_of(value) == kind)
