@@ -157,7 +157,6 @@ class Interpreter:
         self.relied: dict[int, Fingerprint] = {}
         self.outer_names = Names()
         self.touched: dict[int, Any] = {}
-        self.taken: set[int] = set()
         self.copies: dict[int, Copy] = {}
         self.looked_into: dict[int, Any] = {}
         self.peeled: dict[program.Statement, int] = {}
