@@ -9,8 +9,9 @@ starred operand, a formatted value), is looked into at that time.
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from dilim.slicing.emitter import Emitter, located
 from dilim.slicing.names import renamed
@@ -18,6 +19,8 @@ from dilim.slicing.program import Atom
 
 Operand: TypeAlias = ast.expr | ast.keyword
 """An expression, a Starred, or a keyword (whose name is None for ``**``)."""
+
+F = TypeVar("F", ast.Lambda, ast.FunctionDef)
 
 _SIGNS: dict[type[ast.unaryop], Callable[[Any], Any]] = {
     ast.USub: lambda value: -value,
@@ -320,7 +323,21 @@ class Expressions(Emitter):
             )
         return ast.copy_location(ast.JoinedStr(pieces), node)
 
-    # What stays whole
+    # What stays whole, but for the defaults of parameters
+
+    def _Lambda(self, node: ast.Lambda, target: str | None) -> Atom:
+        whole = renamed(self.with_defaults(node), self.renames)
+        return self.assign(target or self.new(), whole, node, harmless=node in self.harmless)
+
+    def with_defaults(self, node: F) -> F:
+        """Emits the defaults of a function's parameters; the function with atoms for them."""
+        made = copy.copy(node)
+        made.args = args = copy.copy(node.args)
+        named = [x for x in args.kw_defaults if x is not None]
+        found = iter(self.atoms(*args.defaults, *named))
+        args.defaults = [next(found) for _ in args.defaults]
+        args.kw_defaults = [x and next(found) for x in args.kw_defaults]
+        return made
 
     def _whole(self, node: ast.expr, target: str | None) -> Atom:
         whole = renamed(node, self.renames)

@@ -41,7 +41,8 @@ class Objects:
         leaves: where the host has tensors of the region that have gradients of their own.
         unsure: memory, or a view, of which the host may have some object or other -> what to decide
             for it to be known which.
-        makings: iterators that the region has made, which are never handed out.
+        makings: iterators that the region has made, and what it has taken from tensors of the
+            host; they are never handed out.
     """
 
     def __init__(self, trace: SlicerTrace, entry: Entry) -> None:
@@ -233,6 +234,8 @@ class Objects:
     # --- tensors --------------------------------------------------------------------------
 
     def _tensor(self, x: Tensor, action: Action) -> str:
+        if id(x) in self.makings:
+            raise Restart(("host", self.makings[id(x)].maker))
         slot = self.entry.slot(x)
         if slot is not None:
             return f"S[{slot}]"

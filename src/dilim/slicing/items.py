@@ -10,7 +10,17 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.ops.table import OPERATIONS
-from dilim.slicing import contents, heap, numbers, parts, picking, program, splits, windows
+from dilim.slicing import (
+    contents,
+    heap,
+    numbers,
+    parts,
+    picking,
+    program,
+    received,
+    splits,
+    windows,
+)
 from dilim.slicing.errors import OnHost, attempted
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import beside, check_depth, is_constant, needs_value
@@ -65,9 +75,9 @@ def read(slicer: Slicer, step: program.Step, node: ast.Subscript) -> Callable[[]
         OnHost: the host has to.
     """
     owner = slicer.atom(node.value)
-    if owner.__class__ is Host:
-        raise OnHost
     index = index_of(slicer, node.slice)
+    if owner.__class__ is Host:
+        return _item_of_host(slicer, step, node, owner)
     if isinstance(owner, Tensor):
 
         def item() -> Any:
@@ -91,6 +101,22 @@ def read(slicer: Slicer, step: program.Step, node: ast.Subscript) -> Callable[[]
     if owner.__class__ in (list, dict):
         return functools.partial(contents.item, slicer, owner, index)
     raise OnHost(f"an item of {type(owner).__name__}")
+
+
+def _item_of_host(
+    slicer: Slicer, step: program.Step, node: ast.Subscript, owner: Host
+) -> Callable[[], Any]:
+    """How to read an item of a tensor of the host, where that goes no further."""
+    splits.tell_apart(slicer, getattr(node.value, "id", ""), owner)
+    if not received.is_one(owner) or not received.is_seen_once(slicer, step.writes[0]):
+        raise OnHost
+
+    def item() -> Any:
+        index = contents.index(slicer, index_of(slicer, node.slice, True))
+        x = slicer.receive(getattr(node.value, "id", ""), owner.kind)
+        return received.item(slicer, step, x, parts.located(x, index))
+
+    return item
 
 
 def _tensor_item(slicer: Slicer, step: program.Step, x: Tensor, index: Any) -> Any:

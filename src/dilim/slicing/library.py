@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.ir.types import Type
-from dilim.slicing import attributes, contents, rates, splits
+from dilim.slicing import attributes, contents, rates, received, splits
 from dilim.slicing.attributes import is_module
 from dilim.slicing.errors import OnHost, attempted
 from dilim.slicing.fingerprints import Kept
@@ -33,6 +33,7 @@ def prepare(
     Raises:
         OnHost: the host has to.
     """
+    received.refuse_old(slicer, owner_of(function))
     args, keywords = with_tensors(function, args, keywords)
     names: list[Any] = [getattr(x, "id", None) for x in node.args]
     names += [getattr(x.value, "id", None) for x in node.keywords]
@@ -61,20 +62,23 @@ def prepare(
             return lambda: slicer.trace.tensor(slicer.trace.handle(x))
 
     def compute() -> Any:
-        received: list[Tensor] = []
+        taken_in: list[Tensor] = []
 
         def taken(x: Any, name: Any) -> Any:
             if x.__class__ is not Host:
                 return x
-            received.append(slicer.receive(name, x.kind))
-            return received[-1]
+            taken_in.append(slicer.receive(name, x.kind))
+            return taken_in[-1]
 
         positional = [taken(x, n) for x, n in zip(args, names, strict=False)]
         positional += args[len(positional) :]
         pairs = zip(keywords.items(), names[len(args) :], strict=False)
         named = {k: taken(x, n) for (k, x), n in pairs}
         result = _called(slicer, function, positional, named)
-        if received and _is_view(result, {x._data.cell for x in received}):
+        copies = {x._data.cell for x in taken_in} | received.cells_of(
+            slicer, owner_of(function), *args
+        )
+        if _is_view(result, copies):
             raise OnHost("a view of a tensor of the host")
         return result
 

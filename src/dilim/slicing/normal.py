@@ -344,6 +344,9 @@ class Normaliser(Matching):
 
     # What stays whole
 
+    def _FunctionDef(self, node: ast.FunctionDef) -> None:
+        self._unit(node if node.decorator_list else self.with_defaults(node))
+
     def _unit(self, node: ast.stmt) -> None:
         kind = type(node).__name__
         self.unit(node, _REASONS.get(kind, f"{kind} runs on the host"), exits=_exits(node))

@@ -28,6 +28,7 @@ from dilim.slicing import (
     numbers,
     program,
     rates,
+    received,
     splits,
 )
 from dilim.slicing.checked_ints import calculated
@@ -35,7 +36,7 @@ from dilim.slicing.errors import OnHost, attempted
 from dilim.slicing.inlining import inline
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import PLAIN, applied, check_depth, is_constant
-from dilim.slicing.values import Choice, Host, Kinds, View, holds_host, is_received
+from dilim.slicing.values import Choice, Host, View, holds_host, is_received
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -185,6 +186,8 @@ _TEXTS: Final[dict[int, Callable[[Any], str]]] = {ord("s"): str, ord("r"): repr,
 def _attribute(slicer: Slicer, step: program.Step, node: ast.Attribute) -> Callable[[], Any]:
     """How to read an attribute; a property is a call of what it runs."""
     owner = slicer.atom(node.value)
+    if owner.__class__ is Host:
+        return received.attribute(slicer, node, owner)
     if rates.is_set(slicer, owner):
         found = rates.read(slicer, owner) if rates.is_rate(owner, node.attr) else None
         if found is not None:
@@ -216,8 +219,7 @@ def binary(
     a, b = slicer.atom(left), slicer.atom(right)
     for x, y in ((a, b), (b, a)):
         if x.__class__ is Host:
-            if isinstance(y, Tensor) and isinstance(x.kind, Kinds):
-                splits.tell_apart(slicer, (left if x is a else right).id, x)
+            splits.tell_apart(slicer, (left if x is a else right).id, x)
             is_told = x.kind is float and y.__class__ is Number and function in _COMPARE.values()
             _need(x, is_told or isinstance(y, Tensor) or isinstance(x.kind, Type))
     if Host not in (a.__class__, b.__class__):
@@ -303,6 +305,8 @@ def _augmented(slicer: Slicer, step: program.Step, node: Any, name: str) -> Read
 
 def _unary(slicer: Slicer, function: Callable[[Any], Any], operand: Any) -> Callable[[], Any]:
     x = slicer.atom(operand)
+    if received.is_one(x) and function is not operator.not_:
+        return lambda: attempted(function, slicer.receive(operand.id, x.kind))
     if x.__class__ is Host:
         raise OnHost
     if function is operator.not_:

@@ -77,7 +77,7 @@ class Slicer(Naming):
         for position in range(start, len(block)):
             scope.path[-1] = position
             scope.at = block[position]
-            self._following = block[position + 1] if position + 1 < len(block) else None
+            self.following = block[position + 1] if position + 1 < len(block) else None
             try:
                 self.statement(block[position])
             except Split as needed:
@@ -93,11 +93,11 @@ class Slicer(Naming):
                 self.go_on(leaving, rest, block[-1])
             return
 
-    _following: program.Statement | None = None
+    following: program.Statement | None = None
 
     def ends_with(self, name: str) -> bool:
         """Whether the region ends with the statement after that at hand, which returns a name."""
-        following = self._following
+        following = self.following
         return (
             len(self.scopes) == 1
             and isinstance(following, program.Exit)

@@ -206,8 +206,8 @@ class Tapes:
                     continue
                 is_made = edge.__class__ is Node
                 is_needed = is_made or node.op.name != _COPY  # which needs no numbers
-                is_past = is_needed and y._storage.version != version
-                if is_past or (is_made and y._node is not edge):
+                is_written = is_needed and y._storage.version != version
+                if is_written or (is_made and y._node is not edge):
                     raise Unsliceable(WRITTEN)
                 if is_made:
                     results[id(edge)] = y
