@@ -24,7 +24,7 @@ from dilim.slicing.errors import OnHost, attempted
 from dilim.slicing.inlining import Given, inline
 from dilim.slicing.iterators import ITERATORS
 from dilim.slicing.made_functions import Derivative, Inner, derivative, refuse
-from dilim.slicing.number_calls import made_of_number
+from dilim.slicing.number_calls import extreme, made_of_number
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import PLAIN, check_depth, is_constant, needs_value
 from dilim.slicing.values import (
@@ -238,7 +238,7 @@ def _pure(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, An
         if function is abs:
             return numbers.unary(abs, args[0])
         if function in (max, min) and len(args) > 1 and not keywords:
-            return numbers.extreme(function, args)
+            return extreme(function, args)
         if function is type and len(args) == 1:
             return numbers.kind_of(args[0])
         if function is isinstance and args[0].__class__ is Number and classes.are_plain(args[1]):

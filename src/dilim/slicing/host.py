@@ -16,7 +16,7 @@ from dilim.slicing.iterators import Making
 from dilim.slicing.numbers import Number
 from dilim.slicing.one_of import OneOf
 from dilim.slicing.parts import steps_of
-from dilim.slicing.tracing import SlicerTrace, is_past, is_used_up
+from dilim.slicing.tracing import SlicerTrace, is_past, is_recorded, is_used_up
 from dilim.slicing.values import (
     AtEntry,
     Choice,
@@ -387,20 +387,13 @@ class Objects:
             if known.seen is now:
                 continue
             maker = self._makers.get(cell)
-            if known.is_kept and maker is not None and _is_recorded(maker):
+            if known.is_kept and maker is not None and is_recorded(maker):
                 if known.flag is not True:
                     raise Unsliceable("a tensor with a gradient is written that the host may have")
                 self._made(maker, action)
                 continue
             whole = self.trace.tensor(Handle(cell, now.shape, now.dtype))
-            line = f"R.refresh({known.number}, {action.send(whole)})"
-            if known.flag is not True:
-                line = f"if {action.send(known.flag.tensor)}: {line}"
-            lines.append(line)
+            when = "" if known.flag is True else f"if {action.send(known.flag.tensor)}: "
+            lines.append(f"{when}R.refresh({known.number}, {action.send(whole)})")
             self.held[cell] = known._replace(seen=now)
         return lines + self.containers.refresh(action)
-
-
-def _is_recorded(x: Tensor) -> bool:
-    """Whether a gradient goes on from a tensor that was computed."""
-    return x._node is not None and not is_used_up(x)

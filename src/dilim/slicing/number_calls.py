@@ -7,7 +7,7 @@ the number would be taken for beside the tensors of the call.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from dilim import dtypes
@@ -19,6 +19,7 @@ from dilim.slicing.values import is_among, owner_of
 from dilim.tensors import elementwise
 from dilim.tensors.creation import asarray, tensor
 from dilim.tensors.random import Generator
+from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
 
 _MAKERS: Final = (Tensor, tensor, asarray)
@@ -97,3 +98,31 @@ def _of_one_dtype(
         return args, keywords
     named = {key: beside(x, tensors[0]) for key, x in keywords.items()}
     return [beside(x, tensors[0]) for x in args], named
+
+
+def extreme(function: Callable[..., Any], values: Sequence[Any]) -> Any:
+    """``max`` or ``min`` of numbers of one kind: the first that no later one beats.
+
+    Raises:
+        OnHost: they are not of one kind.
+    """
+    beats = operator.gt if function is max else operator.lt
+    best, kind = values[0], numbers.kind_of(values[0])
+    for x in values[1:]:
+        if numbers.kind_of(x) is not kind or kind not in (int, float):
+            raise OnHost("a builtin of numbers of several kinds")
+        if Number not in (x.__class__, best.__class__):
+            best = x if beats(x, best) else best
+            continue
+        flag, bound = (
+            numbers.binary(beats, x, best),
+            max(numbers.bound_of(x), numbers.bound_of(best)),
+        )
+        with no_grad():
+            chosen = elementwise.where(flag.tensor, *numbers.operands(x, best, kind))
+        natural = [kind is int and numbers.is_natural(y) for y in (x, best)]
+        if function is min and all(natural):
+            bound = min(numbers.bound_of(x), numbers.bound_of(best))
+        best = Number(chosen, kind, bound)
+        best.is_natural = any(natural) if function is max else all(natural)
+    return best

@@ -8,7 +8,7 @@ operation is left to the host (`OnHost`).
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 from dilim import dtypes
@@ -201,27 +201,27 @@ def binary(
         if function in _COMPARISONS:
             if kind is float and any(kind_of(x) is int and bound_of(x) > _EXACT for x in (a, b)):
                 raise OnHost("a large int beside a float")
-            result = _COMPARISONS[function](*_operands(a, b, kind))
+            result = _COMPARISONS[function](*operands(a, b, kind))
             return Number(result, bool)
         if function in ARITHMETIC:
             return _arithmetic(function, a, b, kind, fits)
         if function is operator.truediv and (nonzero or _is_nonzero(b)):
             if kind is int and max(bound_of(a), bound_of(b)) > _EXACT:
                 raise OnHost("a quotient of large ints")
-            return Number(elementwise.divide(*_operands(a, b, float)), float)
+            return Number(elementwise.divide(*operands(a, b, float)), float)
         if (
             function in (operator.floordiv, operator.mod)
             and kind is int
             and (nonzero or _is_nonzero(b))
         ):
             if function is operator.floordiv:
-                op, bound = elementwise.floor_divide, bound_of(a) + (not _is_natural(b))
+                op, bound = elementwise.floor_divide, bound_of(a) + (not is_natural(b))
             else:
                 op, bound = elementwise.remainder, max(bound_of(b) - 1, 0)
             if bound > 1 << 63:
                 raise TooLarge
-            made = Number(op(*_operands(a, b, int)), int, bound)
-            made.is_natural = _is_natural(b) and (function is operator.mod or _is_natural(a))
+            made = Number(op(*operands(a, b, int)), int, bound)
+            made.is_natural = is_natural(b) and (function is operator.mod or is_natural(a))
             return made
         if (
             function in (operator.and_, operator.or_, operator.xor)
@@ -233,7 +233,7 @@ def binary(
     raise OnHost(f"{function.__name__} of Python numbers")
 
 
-def _is_natural(x: Any) -> bool:
+def is_natural(x: Any) -> bool:
     """Whether an int is known to be 0 or more."""
     return x.is_natural if x.__class__ is Number else x >= 0
 
@@ -242,7 +242,7 @@ def _is_nonzero(x: Any) -> bool:
     return x.__class__ is not Number and x != 0 and x == x
 
 
-def _operands(a: Any, b: Any, kind: type) -> tuple[Any, Any]:
+def operands(a: Any, b: Any, kind: type) -> tuple[Any, Any]:
     """Both as tensors or Python numbers, one a tensor."""
     return _of_kind(a, kind), _of_kind(b, kind)
 
@@ -250,15 +250,15 @@ def _operands(a: Any, b: Any, kind: type) -> tuple[Any, Any]:
 def _arithmetic(function: Any, a: Any, b: Any, kind: type, fits: bool = False) -> Number:
     op, combine = ARITHMETIC[function]
     if kind is float:
-        return Number(op(*_operands(a, b, float)), float)
+        return Number(op(*operands(a, b, float)), float)
     bound = combine(bound_of(a), bound_of(b))
     counted = _counted(function, a, b)
     if bound >= 1 << 63 and counted is None:
         if not fits:
             raise TooLarge
         bound = MOST
-    result = Number(op(*_operands(a, b, int)), int, bound)
-    result.is_natural = function is not operator.sub and _is_natural(a) and _is_natural(b)
+    result = Number(op(*operands(a, b, int)), int, bound)
+    result.is_natural = function is not operator.sub and is_natural(a) and is_natural(b)
     result.form = offsets.combined(function, a, b)
     result.source = next((x.source for x in (a, b) if x.__class__ is Number and x.source), None)
     if counted is not None:
@@ -349,31 +349,6 @@ def chosen(flag: Number, yes: Any, no: Any) -> Any:
         a = elementwise.logical_and(flag.tensor, first)
         b = elementwise.logical_and(elementwise.logical_not(flag.tensor), second)
         return Number(elementwise.logical_or(a, b), bool)
-
-
-def extreme(function: Callable[..., Any], values: Sequence[Any]) -> Any:
-    """``max`` or ``min`` of numbers of one kind: the first that no later one beats.
-
-    Raises:
-        OnHost: they are not of one kind.
-    """
-    beats = operator.gt if function is max else operator.lt
-    best, kind = values[0], kind_of(values[0])
-    for x in values[1:]:
-        if kind_of(x) is not kind or kind not in (int, float):
-            raise OnHost("a builtin of numbers of several kinds")
-        if Number not in (x.__class__, best.__class__):
-            best = x if beats(x, best) else best
-            continue
-        flag, bound = binary(beats, x, best), max(bound_of(x), bound_of(best))
-        with no_grad():
-            chosen = elementwise.where(flag.tensor, *_operands(x, best, kind))
-        natural = [kind is int and _is_natural(y) for y in (x, best)]
-        if function is min and all(natural):
-            bound = min(bound_of(x), bound_of(best))
-        best = Number(chosen, kind, bound)
-        best.is_natural = any(natural) if function is max else all(natural)
-    return best
 
 
 def converted(kind: type, x: Number) -> Number:

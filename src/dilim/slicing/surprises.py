@@ -23,7 +23,8 @@ from dilim.slicing.numbers import Number
 from dilim.slicing.tracing import is_used_up
 from dilim.slicing.values import UNBOUND, Conflict, Host, MadeFunction, Range
 from dilim.tensors import control
-from dilim.tensors.region_tape import Region, plain_inputs
+from dilim.tensors.region_inputs import plain_inputs
+from dilim.tensors.region_tape import Region
 from dilim.tensors.sites import user_site
 from dilim.tensors.tape import mode
 from dilim.tensors.tensor import Tensor

@@ -21,7 +21,8 @@ from dilim.slicing.errors import Restart, Unsliceable
 from dilim.slicing.host import Objects
 from dilim.slicing.program import Statement
 from dilim.slicing.values import Held
-from dilim.tensors.region_tape import Region, can_replay, is_overwritten, needed_by, plain_inputs
+from dilim.tensors.region_inputs import is_overwritten, plain_inputs
+from dilim.tensors.region_tape import Region, can_replay, needed_by
 from dilim.tensors.tape import SPACING, Node, now
 from dilim.tensors.tensor import Tensor
 

@@ -18,7 +18,8 @@ from dilim.slicing.failures import is_fine
 from dilim.slicing.writes import Writes
 from dilim.tensors.cells import Cell, Frame, Handle
 from dilim.tensors.layouts import Step
-from dilim.tensors.region_tape import Region, is_overwritten
+from dilim.tensors.region_inputs import is_overwritten
+from dilim.tensors.region_tape import Region
 from dilim.tensors.tape import Node, now
 from dilim.tensors.tensor import Tensor
 from dilim.tensors.tracer import Trace
@@ -375,3 +376,8 @@ def symbolic(trace: Trace, x: Tensor) -> Tensor:
     result = trace.tensor(trace.handle(x))
     result._storage = x._storage
     return result
+
+
+def is_recorded(x: Tensor) -> bool:
+    """Whether a gradient goes on from a tensor that was computed."""
+    return x._node is not None and not is_used_up(x)
