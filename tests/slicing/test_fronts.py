@@ -7,9 +7,10 @@ from plain_running import load
 
 import dilim
 from dilim.slicing.fronts import called, front
+from dilim.slicing.observers import Observer
 from dilim.slicing.source import function_of
 from dilim.slicing.tracebacks import called_from, users_view
-from dilim.slicing.walker import Observer, Walker
+from dilim.slicing.walker import Walker
 
 TEXT = """
 def helper(k):

@@ -9,9 +9,10 @@ from plain_programs import PROGRAMS
 from plain_running import load, seen
 
 from dilim.slicing.errors import Unsliceable
+from dilim.slicing.observers import Observer
 from dilim.slicing.program import Branch, For, While, With
 from dilim.slicing.source import function_of
-from dilim.slicing.walker import Observer, Walker
+from dilim.slicing.walker import Walker
 
 # Python 3.12 and 3.13.0 ask some operands of `a and b or c` twice, an error mended since.
 if (3, 12) <= sys.version_info < (3, 13, 1):

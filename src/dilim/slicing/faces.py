@@ -53,9 +53,8 @@ def _subject(sliced: Sliced, arguments: Sequence[Any], keywords: Mapping[str, An
     if not arguments and not keywords:
         if sliced.programs:
             return _of_variants(sliced)
-        loops = [regions[-1] for regions in sliced._loops.values() if regions]
-        if loops:
-            return _Subject(loops)
+        if sliced._loops.newest:
+            return _Subject(sliced._loops.newest)
         if _needed(sliced):
             if sliced._shown is None:
                 return _Subject([], [_not_yet(sliced)])

@@ -219,7 +219,7 @@ def _compile(
         guard.body = body  # type: ignore[attr-defined]
         body = [guard]
     body = [*_declarations(function, body, at), *_loads(function, renderer, at), *body]
-    receiver = function.parameters[0] if _calls_super(statements) else None
+    receiver = function.parameters[0] if calls_super(statements) else None
     parameters = [FRAME] if receiver is None else [receiver, FRAME]
     parameters += [_ERROR] if kind == "leave" else []
     code = _code(function, parameters, body or written("pass", at))
@@ -285,7 +285,8 @@ def _loads(function: Function, renderer: Renderer, at: ast.AST) -> list[ast.stmt
     return loads
 
 
-def _calls_super(statements: Sequence[Statement]) -> bool:
+def calls_super(statements: Sequence[Statement]) -> bool:
+    """Whether statements may call ``super()``, which looks for the first parameter."""
     return any(
         isinstance(part, ast.Name) and part.id == "super"
         for node in _nodes(statements)

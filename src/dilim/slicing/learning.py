@@ -11,12 +11,12 @@ from dilim import dtypes
 from dilim.ir.types import Type, type_of
 from dilim.runtime.devices import CPU
 from dilim.slicing.numbers import SMALL
+from dilim.slicing.observers import Observer
 from dilim.slicing.operators import PLAIN, is_constant
 from dilim.slicing.program import Step
 from dilim.slicing.scopes import unpacked
 from dilim.slicing.swallowing import may_swallow
 from dilim.slicing.values import Array, Context, Kinds
-from dilim.slicing.walker import Observer
 from dilim.tensors.tensor import Tensor
 
 _DTYPES: Final = frozenset(x.numpy for x in dtypes.ALL)

@@ -8,17 +8,25 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dilim.slicing.learning import Learner
+from dilim.slicing.observers import Observer
 from dilim.slicing.swallowing import may_swallow
 from dilim.slicing.tracebacks import Caller, users_view
 from dilim.slicing.walker import Walker
 from dilim.tensors.tape import enable_grad, mode, no_grad
 
+if TYPE_CHECKING:
+    from dilim.slicing.region import Region
+
 Frame = dict[str, Any]
 EXITS: Final = ("return", "break", "continue")
 """How a statement may be left, by `Leaving.code` less 1."""
+
+
+def _learn(level: Level, run: Leaving) -> Observer:
+    return Learner(run.seen)
 
 
 class Left(BaseException):
@@ -80,7 +88,9 @@ class Leaving:
         is_expected: whether the context entered last is as the program believes.
         levels: where plain Python goes on, the outermost function first.
         learned: what a run has shown, by place.
+        decided: what is to be decided when the region is sliced again.
         seen: types that the rest of a run has shown, by statement and name.
+        watch: gives who looks on while plain Python goes on, and fills in ``seen``.
     """
 
     def __init__(self, is_loop: bool) -> None:
@@ -88,6 +98,7 @@ class Leaving:
         self.frames: list[Frame] = []
         self.left: list[str] = []
         self.learned: dict[Any, Any] = {}
+        self.decided: set[Any] = set()
         self.seen: dict[Any, Any] = {}
         self.error: BaseException | None = None
         self.code = 0
@@ -95,6 +106,7 @@ class Leaving:
         self.contexts: list[tuple[int, int, Around]] = []
         self.is_expected = True
         self.levels: list[Level] = []
+        self.watch: Callable[[Level, Leaving], Observer] = _learn
 
     def forget_places(self) -> None:
         """Forget what belongs to the last run."""
@@ -103,6 +115,13 @@ class Leaving:
         self.contexts.clear()
         self.seen.clear()
         self.levels = []
+
+    def tell(self, region: Region) -> None:
+        """Let the region know what the run has shown so far."""
+        region.learned.update(self.learned)
+        region.unstable.update(self.decided)
+        region.seen.update(self.seen)
+        self.learned.clear()
 
     # --- errors of host code ----------------------------------------------------------------
 
@@ -217,9 +236,8 @@ class Leaving:
             if is_called and level.target:
                 frame[level.target] = result
             left, self.exit = self.exit, None
-            left = Walker(level.code, level.function, Learner(self.seen)).rest(
-                level.path, frame, left
-            )
+            observer = self.watch(level, self)
+            left = Walker(level.code, level.function, observer).rest(level.path, frame, left)
             if self.is_loop and depth == 0:
                 return left
             result, is_called = None if left is None else left[1], True

@@ -35,6 +35,7 @@ class Liveness:
         after: statement -> names that may be read after it, before they are bound anew.
         head: loop -> names that may be read from the beginning of a turn on.
         exposed: loop -> names that a turn may read before it binds them.
+        before: names that may be read from the beginning on.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class Liveness:
         self.exposed: dict[Statement, Names] = {}
         self._breaks: list[tuple[Names, Names]] = []
         self._caught = _EMPTY  # read where a context around has swallowed an error
-        self._block(code.body, after)
+        self.before = self._block(code.body, after)
 
     def _block(self, block: Block, live: Names) -> Names:
         for statement in reversed(block):

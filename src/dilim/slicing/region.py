@@ -38,7 +38,9 @@ from dilim.tensors.symbolic import finish
 from dilim.tensors.tape import mode
 
 if TYPE_CHECKING:
+    from dilim.slicing.leaving import Leaving, Level
     from dilim.slicing.meters import Trial
+    from dilim.slicing.observers import Observer
 
 MOST_SECONDS: Final = 3.0
 """How long slicing a function may take, in seconds of this thread's time."""
@@ -70,6 +72,7 @@ class Region:
         gated: what it demands, and where it finds what it needs.
         kinds: what of which kind it was made for.
         narrator: tells what happens in a run; None for nobody.
+        watch: see `Leaving`.
         trial: finds out whether it is quicker than plain Python; None if nobody wants to know.
         learned: types of values of the host that were asked for, by statement and name.
         seen: likewise, of the rest of runs that were left to the host.
@@ -123,6 +126,7 @@ class Region:
         self._free: list[Runner] = []
         self._runners: list[Runner] = []
         self.narrator: Any = None
+        self.watch: Callable[[Level, Leaving], Observer] | None = None
         self.trial: Trial | None = None
         self.cache_hits = self.cache_misses = 0
 

@@ -54,6 +54,8 @@ class Runner:
         try:
             if self._is_over(memory):
                 return host.result
+            if self.region.watch is not None:
+                host.watch = self.region.watch
             while True:
                 try:
                     return host.rest()
@@ -61,10 +63,8 @@ class Runner:
                     host.seen_in_rest(error)
                     host.unwind(error)
         finally:
-            self.region.learned.update(host.learned)
-            self.region.unstable.update(host.decided)
+            host.tell(self.region)
             self.region.count_run(host.differing)
-            self.region.seen.update(host.seen)
             self.region.left.update(host.left)
             host.reset()
 

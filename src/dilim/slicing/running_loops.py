@@ -1,4 +1,4 @@
-"""Loops that are compiled while they run."""
+"""Parts of functions that are compiled while they run: loops, and what a program has left over."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import ast
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from dilim.slicing.fragments import Left, calls_super
 from dilim.slicing.learning import Learner
 from dilim.slicing.liveness import liveness_of
 from dilim.slicing.loop_bodies import exits
-from dilim.slicing.program import For, Function, While
-from dilim.slicing.region import LEFT, Region
-from dilim.slicing.walker import Frame, Path, Returned
+from dilim.slicing.observers import Frame, Path, Returned
+from dilim.slicing.program import Block, Branch, Exit, For, Function, While
+from dilim.slicing.region import LEFT
 
-Compile = Callable[[Function, dict[str, Any], frozenset[str], float], tuple[Region, Any] | None]
+if TYPE_CHECKING:
+    from dilim.slicing.running_parts import Parts
 
 
 class LoopWatcher(Learner):
@@ -23,26 +25,21 @@ class LoopWatcher(Learner):
 
     Args:
         code: the function.
-        compile: gives a region and what its gate gave, or None: from the code of the loop, the
-            values of names, the names that are read after it, and the seconds that the rest takes
-            as it is.
+        parts: the programs of its parts.
         profile: types of values of the host, to be filled in.
 
     Attributes:
         seconds: what compiling and the compiled loops took.
+        entered: how many compiled loops ran.
     """
 
-    def __init__(
-        self,
-        code: Function,
-        compile: Compile,
-        profile: dict[Any, Any],
-    ) -> None:
+    def __init__(self, code: Function, parts: Parts, profile: dict[Any, Any]) -> None:
         super().__init__(profile)
         self._code = code
-        self._compile = compile
+        self._parts = parts
         self._begun: dict[int, tuple[float, int]] = {}
         self.seconds = 0.0
+        self.entered = 0
         self._refused: dict[int, float] = {}
 
     def watches(self, loop: While | For) -> bool:
@@ -81,16 +78,51 @@ class LoopWatcher(Learner):
     ) -> Any:
         """Run the rest of a loop; how it was left, "end" for its end, or None if it was not run."""
         code = code_of_loop(self._code, loop)
-        values = {name: frame[name] for name in code.codes["reads"] if name in frame}
-        if items is not None:
-            values[LEFT] = items
-        found = self._compile(code, values, code.codes["after"], seconds)
+        more = {} if items is None else {LEFT: items}
+        result = self._run(code, frame, more, seconds)
+        frame.pop(LEFT, None)
+        return result
+
+    def _run(self, code: Function, frame: Frame, more: Frame, seconds: float) -> Any:
+        """Run a part of the function; how it was left, as `_take_over` tells."""
+        values = {name: frame[name] for name in code.codes["reads"] if name in frame} | more
+        found = self._parts.find(code, values, seconds)
         if found is None:
             return None
-        region, given = found
-        result = region.run(given, tuple(values.values()), frame)
-        frame.pop(LEFT, None)
+        self.entered += 1
+        result = self._parts.run(*found, tuple(values.values()), frame)
         return "end" if result is None else result
+
+
+class RestWatcher(LoopWatcher):
+    """Watches what plain Python does after a program was left, and hands it over again.
+
+    Args:
+        code: the function.
+        parts: the programs of its parts.
+        profile: types of values of the host, to be filled in.
+        learn: takes over what was shown so far.
+    """
+
+    def __init__(
+        self, code: Function, parts: Parts, profile: dict[Any, Any], learn: Callable[[], None]
+    ) -> None:
+        super().__init__(code, parts, profile)
+        self._learn = learn
+
+    def before_rest(self, path: Path, frame: Frame) -> Left | None:
+        """See `Observer.before_rest`."""
+        if not any(path[::2]):
+            return None  # nothing was done since the program began that was left
+        code = code_of_rest(self._code, path)
+        if code is None:
+            return None
+        left = self._run(code, frame, {}, 0.0)
+        return ("return", None) if left == "end" else left
+
+    def _run(self, code: Function, frame: Frame, more: Frame, seconds: float) -> Any:
+        self._learn()
+        return super()._run(code, frame, more, seconds)
 
 
 def _items_left(loop: While | For, frame: Frame) -> range | None:
@@ -106,14 +138,55 @@ def _items_left(loop: While | For, frame: Frame) -> range | None:
 
 def code_of_loop(code: Function, loop: While | For) -> Function:
     """A loop as a function of the names that it reads; made once for each."""
+    if code.codes.get("part") is loop:
+        return code  # it is one already
+    code = code.codes.get("whole", code)
     key = ("loop", loop)
     found: Function | None = code.codes.get(key)
     if found is None:
         body: While | For = loop
         if isinstance(loop, For):
             body = replace(loop, items=ast.copy_location(ast.Name(LEFT, ast.Load()), loop.items))
-        found = replace(code, body=[body], locals=code.locals | {LEFT}, codes={}, parameters=())
-        found.codes["after"] = liveness_of(code).after[loop]
-        found.codes["reads"] = tuple(sorted(liveness_of(found).head[body]))
+        found = _part(code, [body], liveness_of(code).after[loop])
+        found.codes["part"] = body
+        _add_reads(found, liveness_of(found).head[body])
         code.codes[key] = found
     return found
+
+
+def code_of_rest(code: Function, path: Path) -> Function | None:
+    """What comes from a statement on, as a function of the names that it reads; made once for each.
+
+    It is None where there is nothing, or where the statement is in a loop or a context.
+    """
+    body = _following(code.body, path)
+    if body is None or all(isinstance(statement, Exit) for statement in body):
+        return None
+    code = code.codes.get("whole", code)
+    key = ("rest", *map(id, body))
+    found: Function | None = code.codes.get(key)
+    if found is None:
+        found = code.codes[key] = _part(code, body, frozenset())
+        _add_reads(found, liveness_of(found).before)
+    return found
+
+
+def _following(block: Block, path: Path) -> Block | None:
+    place = int(path[0])
+    if len(path) == 1:
+        return block[place:]
+    if not isinstance(block[place], Branch):
+        return None
+    inner = _following(getattr(block[place], str(path[1])), path[2:])
+    return None if inner is None else inner + block[place + 1 :]
+
+
+def _part(code: Function, body: Block, after: frozenset[str]) -> Function:
+    receiver = code.parameters[:1] if calls_super(body) else ()
+    part = replace(code, body=body, locals=code.locals | {LEFT}, codes={}, parameters=receiver)
+    part.codes["after"], part.codes["whole"] = after, code
+    return part
+
+
+def _add_reads(part: Function, names: frozenset[str]) -> None:
+    part.codes["reads"] = tuple(sorted(names.union(part.parameters)))

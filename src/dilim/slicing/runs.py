@@ -34,7 +34,6 @@ class Run(Leaving, Recorder):
         slots: what was found at entry.
         memories: path of memory -> tensor.
         made: lists and dicts that the region made, by number.
-        decided: what is to be decided when the region is sliced again.
         items: what they hold, as the program believes.
         valid: whether all is as the program believes; the arguments: paths of the memory that a
             tape at hand uses, which must not have been written, or None if there is none; which
@@ -52,7 +51,6 @@ class Run(Leaving, Recorder):
         self.made: dict[int, Any] = {}
         self.functions: dict[int, Any] = {}
         self.differing: dict[Any, Any] = {}
-        self.decided: set[Any] = set()
         self.items: dict[int, tuple[Any, ...]] = {}
         self.memories: dict[str, Any] = {}
         self.now: dict[tuple[int, Any], tuple[Any, Any]] = {}

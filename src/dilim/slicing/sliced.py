@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
 from typing import Any, Final
@@ -14,7 +15,8 @@ from dilim.slicing.errors import TOO_LONG, NoSource, Unsliceable
 from dilim.slicing.explanation import Explanation
 from dilim.slicing.fronts import redirect
 from dilim.slicing.implicit import refuse_transfers
-from dilim.slicing.learning import merged, teach
+from dilim.slicing.learning import Learner, merged, teach
+from dilim.slicing.leaving import Leaving, Level
 from dilim.slicing.levels import LEVELS, Levels
 from dilim.slicing.likeness import Likeness
 from dilim.slicing.listing import Slices
@@ -22,7 +24,8 @@ from dilim.slicing.meters import TransferWatch, Trial
 from dilim.slicing.narration import Narrator
 from dilim.slicing.program import Function
 from dilim.slicing.region import Region
-from dilim.slicing.running_loops import LoopWatcher
+from dilim.slicing.running_loops import LoopWatcher, RestWatcher
+from dilim.slicing.running_parts import MANY, MOST_VARIANTS, Parts
 from dilim.slicing.source import function_of
 from dilim.slicing.statistics import Statistics
 from dilim.slicing.tries import Tries, one_at_a_time
@@ -32,10 +35,6 @@ from dilim.tensors.tape import mode
 
 DEBUG = False
 """Whether faults of the slicer are raised, not only reported."""
-MOST_VARIANTS: Final = 8
-"""Programs that are kept for one function."""
-MANY: Final = 5
-"""Programs for one function of which a warning tells."""
 FEWEST_WALKS: Final = 2
 """Runs as plain Python in which loops may still be compiled, after the function was refused."""
 MOST_LESSONS: Final = 12
@@ -86,9 +85,11 @@ class Sliced(Likeness):
         self._refused = self._walks = 0
         self._profile: dict[Any, Any] = {}
         self._decisions: set[Any] = set()
+        self._on_paths: dict[Function, set[Any]] = {}
         self._tries = Tries()
         self._relearned = 0
-        self._loops: dict[Function, list[Region]] = {}
+        self._loops = Parts(self._sliced_part, self._learn, self._advice)
+        self._rests = Parts(self._sliced_rest, self._learn, self._advice)
         self._shown: Region | None = None
         try:
             self._code = function_of(function)
@@ -188,13 +189,14 @@ class Sliced(Likeness):
         if self._is_given_up():
             return self._itself(values)
         frame = dict(zip(self._code.parameters, values, strict=True))
-        watcher = LoopWatcher(self._code, self._compile_loop, self._profile)
+        watcher = LoopWatcher(self._code, self._loops, self._profile)
         before, started = self._seconds, time.perf_counter()
         self._levels.count += 1
         try:
             return Walker(self._code, self._function, watcher).run(frame)
         finally:
             self._levels.count -= 1
+            self._statistics.native_calls += watcher.entered
             elapsed = time.perf_counter() - started - watcher.seconds
             self._seconds = max(self._seconds, before + elapsed)  # calls of itself are part of it
             self._walks += 1
@@ -205,7 +207,7 @@ class Sliced(Likeness):
             self._refused > 0
             and self._walks >= FEWEST_WALKS
             and self._seconds >= 2.0 * self._after
-            and not any(self._loops.values())
+            and not self._loops.newest
         )
 
     def _timed(self, values: tuple[Any, ...]) -> Any:
@@ -236,37 +238,33 @@ class Sliced(Likeness):
             call = quick_call(self._variants[0], self._statistics, self._call)
         redirect(self._front, call)
 
-    def _compile_loop(
+    def _sliced_part(
         self, code: Function, frame: dict[str, Any], after: frozenset[str], seconds: float
-    ) -> tuple[Region, Any] | None:
-        if mode.watched:
+    ) -> Region | None:
+        if mode.watched or seconds < min(self._after, TRIAL) or self._refused >= MOST_VARIANTS:
             return None
-        regions = self._loops.setdefault(code, [])
-        values = tuple(frame.values())
-        for region in regions:
-            if region.names == tuple(frame):
-                found = region.gate(*values)
-                if found is not None:
-                    self._statistics.native_calls += 1
-                    return region, found
-        if seconds < min(self._after, TRIAL):
-            return None
-        if len(regions) >= MOST_VARIANTS:
-            self._advice.no_more(regions)
-            return None
-        if self._refused >= MOST_VARIANTS:
-            return None
-        new = self._sliced(code, frame, after, seconds)
-        if new is None:
-            return None
-        regions.append(new)
-        if len(regions) == MANY:
-            self._advice.often(regions, MOST_VARIANTS)
-        found = new.gate(*values)
-        if found is None:
-            return None
-        self._statistics.native_calls += 1
-        return new, found
+        return self._sliced(code, frame, after, seconds)
+
+    def _sliced_rest(
+        self, code: Function, frame: dict[str, Any], after: frozenset[str], seconds: float
+    ) -> Region | None:
+        """The same for what is left of a call; where that is refused, it is no more than that."""
+        refused, known = self._refused, self._statistics.fallbacks[:]
+        try:
+            return self._sliced_part(code, frame, after, seconds)
+        finally:
+            self._refused, self._statistics.fallbacks[:] = refused, known
+
+    def _watch(self, region: Region, level: Level, run: Leaving) -> Learner:
+        """Who looks on while plain Python goes on where a program was left; see `Leaving`."""
+        if level.function is not self._function or self._strict or not self._rests.may_go_on:
+            return Learner(run.seen)
+
+        def learn() -> None:
+            run.tell(region)
+            self._learn(region)
+
+        return RestWatcher(level.code, self._rests, run.seen, learn)
 
     def _run(self, region: Region, found: Any, values: tuple[Any, ...]) -> Any:
         self._statistics.native_calls += 1
@@ -276,27 +274,32 @@ class Sliced(Likeness):
             return region.run(found, values, dict(zip(self._code.parameters, values, strict=True)))
         finally:
             self._levels.count -= 1
-            if region.learned or region.unstable - self._decisions:
-                self._learn(region)
-            seen, region.seen = region.seen, {}
-            if teach(self._profile, seen):
-                self._slice_anew(region)
+            self._learn(region)
 
     def _learn(self, region: Region) -> None:
         """Slice anew where a run has shown types that were not known."""
+        on_paths = self._on_paths.setdefault(region.code, set())
+        unstable, region.unstable = region.unstable - self._decisions - on_paths, set()
         learned, region.learned = region.learned, {}
-        new = learned.keys() - self._profile.keys()
-        if all(learned[place] is None for place in new):
-            # else much was the host's only because its types were not known
-            self._decisions |= region.unstable
-        for statement, kind in learned.items():
-            known = self._profile.setdefault(statement, kind)
-            if known != kind:
-                self._profile[statement] = merged(known, kind)
-        self._slice_anew(region)
+        if learned or unstable:
+            new = learned.keys() - self._profile.keys()
+            if all(learned[place] is None for place in new):
+                # else much was the host's only because its types were not known
+                for decision in unstable:
+                    is_of_path = decision[0] in ("host path", "touched")
+                    (on_paths if is_of_path else self._decisions).add(decision)
+            for statement, kind in learned.items():
+                known = self._profile.setdefault(statement, kind)
+                if known != kind:
+                    self._profile[statement] = merged(known, kind)
+        seen, region.seen = region.seen, {}
+        if teach(self._profile, seen) or learned or unstable:
+            self._slice_anew(region)
 
     def _slice_anew(self, region: Region) -> None:
         """Forget a program, if that has not been done too often."""
+        self._loops.forget(region)
+        self._rests.forget(region)
         if region in self._variants and self._relearned < MOST_LESSONS:
             self._relearned += 1
             self._variants.remove(region)
@@ -333,7 +336,7 @@ class Sliced(Likeness):
         tried = self._tries.of(code, frame, self._profile)
         if tried.is_hopeless:
             return None
-        tried.decisions |= self._decisions
+        tried.decisions |= self._decisions | self._on_paths.get(code, set())
         started = time.perf_counter()
         try:
             known, settings = tried.decisions, self._settings
@@ -348,6 +351,7 @@ class Sliced(Likeness):
             if self._trace:
                 region.narrator = Narrator(region)
             region.prepare()
+            region.watch = functools.partial(self._watch, region)
             self._made.append(region)
             self._decisions |= region.decisions
             self._statistics.tensor_operations_native = region.tensor_operations

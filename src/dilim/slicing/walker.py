@@ -8,61 +8,13 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeGuard
 
 from dilim.slicing.fragments import EXHAUSTED, Fragment, Fragments, Left
-from dilim.slicing.program import Block, Branch, For, Function, Statement, Step, While, With
+from dilim.slicing.observers import Frame, Observer, Path, Returned
+from dilim.slicing.program import Block, Branch, For, Function, Statement, While, With
 from dilim.slicing.scopes import inner_blocks
 from dilim.slicing.tracebacks import users_view
-
-Frame: TypeAlias = dict[str, Any]
-Path: TypeAlias = tuple[int | str, ...]
-
-
-class Returned(BaseException):
-    """Raised by an observer: the function has returned.
-
-    Attributes:
-        value: what it returns.
-    """
-
-    def __init__(self, value: Any) -> None:
-        super().__init__(value)
-        self.value = value
-
-
-class Observer:
-    """Looks on, and may take over a loop. This one wants to see nothing.
-
-    Attributes:
-        wants_steps: whether `after_step` is to be called.
-    """
-
-    wants_steps: bool = False
-
-    def watches(self, loop: While | For) -> bool:
-        """Whether `before_loop` is to be called for a loop; asked once."""
-        return False
-
-    def before_loop(self, loop: While | For, path: Path, frame: Frame) -> bool:
-        """Called at the head of each turn of a watched loop.
-
-        Args:
-            loop: the statement.
-            path: where it stands (see `Walker.resume`).
-            frame: the variables; of a ``for`` its iterator, with the items that are left, as well.
-
-        Returns:
-            True if the observer has run the rest of the loop, its ``else`` included, and has
-            brought the frame up to date.
-
-        Raises:
-            Returned: if that has returned from the function.
-        """
-        return False
-
-    def after_step(self, step: Step, value: Any) -> None:
-        """Called with the value of each step that is a call."""
 
 
 class Walker:
@@ -331,7 +283,7 @@ class Walker:
         if not isinstance(place, int):
             raise TypeError(f"resume: expected a statement's number in the path, got {place!r}")
         if len(path) == 1:
-            return first or self._block(block, before, frame, inside, place, final)
+            return first or self._from(block, (*before, place), frame, inside, final)
         statement, attribute, rest = block[place], str(path[1]), path[2:]
         here = (*before, place)
         inner: Block = getattr(statement, attribute)
@@ -346,7 +298,15 @@ class Walker:
                 left = self._rest_of_loop(statement, attribute, here, frame, inside, within)
             case _:
                 left = within(inside)
-        return left or self._block(block, before, frame, inside, place + 1, final)
+        return left or self._from(block, (*before, place + 1), frame, inside, final)
+
+    def _from(
+        self, block: Block, path: Path, frame: Frame, inside: bool, final: bool
+    ) -> Left | None:
+        """Runs a block from the statement on that a path leads to."""
+        left = self._observer.before_rest(path, frame)
+        place: Any = path[-1]
+        return left or self._block(block, path[:-1], frame, inside, place, final)
 
     def _rest_of_loop(
         self,
@@ -358,6 +318,7 @@ class Walker:
         rest: Callable[[bool], Left | None],
     ) -> Left | None:
         """Runs the rest of the present turn of a loop, then the others."""
+        self._is_walked(loop)
         left = rest(inside)
         if left is None and attribute == "before" and isinstance(loop, While):
             if not self._decide((), loop, inside)(frame):
