@@ -293,27 +293,6 @@ class Region(Joint):
             yield from record.own()
 
 
-def plain_inputs(region: Region) -> Iterator[Tensor]:
-    """The tensors without gradient that the recorded operations of a region were applied to."""
-    return (x for x, edge, _ in _used_by(region) if edge is None)
-
-
-def is_overwritten(region: Region) -> bool:
-    """Whether memory that its recorded operations were applied to was written since."""
-    return any(x._storage.version != version for x, _, version in _used_by(region))
-
-
-def _used_by(region: Region) -> Iterator[tuple[Tensor, Any, int]]:
-    """The tensors that the recorded operations of a region were applied to; edge and version."""
-    for record in region.inner():
-        for node in record.nodes:
-            if isinstance(node.op, Region):
-                yield from _used_by(node.op)
-            for each in zip(node.inputs or (), node.edges, node.versions, strict=False):
-                if isinstance(each[0], Tensor):
-                    yield each
-
-
 def needed_by(region: Region) -> list[Value]:
     """The values from outside that it takes to carry a region out again."""
     own = set(region.own())
