@@ -202,7 +202,7 @@ class Tapes:
                 raise Unsliceable(THROUGH) if loop is None else Restart(("flat", loop[1]))
             if isinstance(node.op, Region) and is_overwritten(node.op):
                 raise Unsliceable(WRITTEN)
-            if self._is_shared(node):
+            if self._is_shared(node) and not self._objects.lenient:
                 raise Unsliceable(SHARED)
             for y, edge, version in zip(node.inputs, node.edges, node.versions, strict=True):
                 if not isinstance(y, Tensor):
