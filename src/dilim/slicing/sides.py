@@ -15,7 +15,7 @@ from dilim.slicing.errors import Unsliceable
 from dilim.slicing.given_containers import have_seen_one
 from dilim.slicing.host import Objects
 from dilim.slicing.numbers import Number
-from dilim.slicing.tapes import is_node, on_one_path
+from dilim.slicing.tapes import is_node, perhaps
 from dilim.slicing.tracing import SlicerTrace
 from dilim.slicing.values import UNBOUND, Held
 from dilim.slicing.writes import Write, Writes
@@ -124,9 +124,9 @@ def held_after(
             return lambda _: known
         told = alone(side, known.flag)
         return lambda results: known._replace(flag=told(results))
-    if is_node(key):
-        return lambda _: a if a == b else on_one_path(a, b)
     found: Any = a or b
+    if is_node(key):
+        return lambda _: a if a == b else perhaps(found)
     seen = None if a and b and not have_seen_one(a, b) else found.seen
     is_kept = any(x is not None and x.is_kept for x in (a, b))
     if a and b and a.flag is b.flag:

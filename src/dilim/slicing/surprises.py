@@ -20,10 +20,10 @@ from dilim.slicing.actions import CHECK, LEAVE, Action
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.leaving import Level
 from dilim.slicing.numbers import Number
+from dilim.slicing.recorded_inside import plain_inputs
 from dilim.slicing.tracing import is_used_up
 from dilim.slicing.values import UNBOUND, Conflict, Host, MadeFunction, Range
 from dilim.tensors import control
-from dilim.tensors.region_inputs import plain_inputs
 from dilim.tensors.region_tape import Region
 from dilim.tensors.sites import user_site
 from dilim.tensors.tape import mode

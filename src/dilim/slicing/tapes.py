@@ -20,14 +20,15 @@ from dilim.slicing.actions import Action
 from dilim.slicing.errors import Restart, Unsliceable
 from dilim.slicing.host import Objects
 from dilim.slicing.program import Statement
+from dilim.slicing.recorded_inside import is_overwritten, nodes_in, plain_inputs
 from dilim.slicing.values import Held
-from dilim.tensors.region_inputs import is_overwritten, plain_inputs
 from dilim.tensors.region_tape import Region, can_replay, needed_by
 from dilim.tensors.tape import SPACING, Node, now
 from dilim.tensors.tensor import Tensor
 
 THROUGH: Final = "a gradient that goes through a loop or branch of the graph is handed out"
 
+SHARED: Final = "a gradient goes through a branch or loop of which host code has got a part"
 WRITTEN: Final = "a gradient through memory that was written is handed out"
 _NODE: Final = "node"
 _COPY: Final = "identity"
@@ -38,16 +39,9 @@ def is_node(key: Any) -> bool:
     return key.__class__ is tuple and key[0] == _NODE
 
 
-def numbers_of(known: Held | None) -> tuple[int, ...]:
-    """Under which numbers the host may have a recorded operation."""
-    if known is None:
-        return ()
-    return known.seen if known.number < 0 else (known.number,)
-
-
-def on_one_path(a: Held | None, b: Held | None) -> Held:
-    """What there is of a recorded operation that the host got on one path, or twice."""
-    return Held(-1, numbers_of(a) + numbers_of(b))
+def perhaps(known: Held) -> Held:
+    """What there is of a recorded operation that the host has got on one path, or in a turn."""
+    return known._replace(flag=False)
 
 
 class Tapes:
@@ -91,7 +85,7 @@ class Tapes:
         missing = []
         for node, result in self._tape(x):
             known = held.get((_NODE, id(node)))
-            if known is None or known.number < 0:
+            if known is None or known.flag is False:
                 missing.append((node, result, self._place(node, action)))
         if not missing:
             return
@@ -169,20 +163,26 @@ class Tapes:
 
     def releases(self) -> list[str]:
         """Code that uses up what the graph program has used up since the host got it."""
+        if any(self._is_shared(node) for node, *_ in self._trace.released):
+            raise Unsliceable(SHARED)
         held = self._objects.held
         lines = []
         for key, known in list(held.items()):
             if not is_node(key):
                 continue
-            numbers = numbers_of(known)
-            if self._given[numbers[0]].inputs is not None:
+            if self._given[known.number].inputs is not None:
                 continue
-            if known.number < 0 and self._trace.turns:
+            if known.flag is False and self._trace.turns:
                 raise Unsliceable("backward() in a loop, of what the host has got on one path")
-            lines += [f"R.release({number})" for number in numbers]
+            lines.append(f"R.release({known.number})")
             del held[key]
         outside = (number for number in self._from_outside if self._given[number].inputs is None)
         return lines + [f"R.release({number})" for number in outside]
+
+    def _is_shared(self, whole: Node) -> bool:
+        """Whether the host has got operations inside a branch or loop, of some turn or path."""
+        op: Any = whole.op
+        return isinstance(op, Region) and any(map(self.is_given, nodes_in(op)))
 
     def leading_to(self, tensors: Sequence[Tensor]) -> list[Node]:
         """The operations of the region that lead to tensors, the last first."""
@@ -202,6 +202,8 @@ class Tapes:
                 raise Unsliceable(THROUGH) if loop is None else Restart(("flat", loop[1]))
             if isinstance(node.op, Region) and is_overwritten(node.op):
                 raise Unsliceable(WRITTEN)
+            if self._is_shared(node) and not self._objects.lenient:
+                raise Unsliceable(SHARED)
             for y, edge, version in zip(node.inputs, node.edges, node.versions, strict=True):
                 if not isinstance(y, Tensor):
                     continue

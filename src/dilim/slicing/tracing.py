@@ -15,10 +15,10 @@ from dilim.ops.table import OPERATIONS
 from dilim.shapes import Shape
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.failures import is_fine
+from dilim.slicing.recorded_inside import is_overwritten
 from dilim.slicing.writes import Writes
 from dilim.tensors.cells import Cell, Frame, Handle
 from dilim.tensors.layouts import Step
-from dilim.tensors.region_inputs import is_overwritten
 from dilim.tensors.region_tape import Region
 from dilim.tensors.tape import Node, now
 from dilim.tensors.tensor import Tensor

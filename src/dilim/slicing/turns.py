@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dilim.errors import GradientError
 from dilim.ir.types import Type
-from dilim.slicing import bundles, interrupts, numbers, shown, surprises
+from dilim.slicing import bundles, interrupts, keeping, numbers, shown, surprises
 from dilim.slicing.carried import GO, Carried, Place, tensor_in
 from dilim.slicing.carried_objects import left_to_host, tensors_of
 from dilim.slicing.errors import Before, LoopSignal, Peel, Restart, Unsliceable, bound_in_loop
 from dilim.slicing.interpreter import RESULT
-from dilim.slicing.keeping import Held
 from dilim.slicing.kept_turns import KeptTurns
 from dilim.slicing.loop_bodies import exits, only_changed_in_place
 from dilim.slicing.numbers import Number
+from dilim.slicing.tapes import is_node, perhaps
 from dilim.slicing.tracing import use_up
-from dilim.slicing.values import UNBOUND, Choice, Conflict, Host, is_same
+from dilim.slicing.values import UNBOUND, Choice, Conflict, Held, Host, is_same
 from dilim.tensors.loops import add_loop
 from dilim.tensors.tape import no_grad, now
 from dilim.tensors.tensor import Tensor
@@ -41,6 +41,7 @@ class Turns(Carried):
         test: evaluated at the end of a turn: leaves in ``%go`` whether there is another.
         origins: decisions to begin again with where the loop cannot be one of the graph.
         kept: what the host's frames hold at the end of a turn.
+        recorded: operations of a turn that the host has got.
         memory: what it keeps for its derivative, if it is not known how many turns it makes.
     """
 
@@ -48,7 +49,8 @@ class Turns(Carried):
     begin: Callable[[Tensor], None]
     test: Callable[[], None] | None = None
     origins: list[Any] = field(default_factory=list)
-    kept: Held = field(default_factory=dict)
+    kept: keeping.Held = field(default_factory=dict)
+    recorded: dict[Any, Held] = field(default_factory=dict)
     memory: KeptTurns | None = None
 
     def run(self, limit: Any, sure: bool) -> None:
@@ -178,6 +180,7 @@ class Turns(Carried):
             self._use_up(place, value)
             self.put(place, value, after=True, sure=sure, limit=limit)
         self.writes.put(turns=2)
+        slicer.objects.held = self.recorded | slicer.objects.held
         shown.let_see(slicer, self.shown, self.truths)
         self._let_be(values, given, None if sure else self.turned(limit))
         for place, number in self.given.items():
@@ -301,6 +304,8 @@ class Turns(Carried):
         self._test_again()
         slicer.let_go()
         self.kept = dict(slicer.keeping.held)
+        found = slicer.objects.held.items()
+        self.recorded = {key: perhaps(known) for key, known in found if is_node(key)}
         interrupts.stop(slicer, self.statement)
         self.check(at_head, places)
         self.find_given(heads)

@@ -139,7 +139,8 @@ class Held(NamedTuple):
         number: of the object there.
         seen: for a tensor over whole memory, the contents that it shows, for a list or dict the
             items that it has; None where they are old.
-        flag: whether it is there: True, or a bool of the graph.
+        flag: whether it is there: True, or a bool of the graph; for a recorded operation, False if
+            that is not known.
         is_kept: whether the host may have it still, so that it has to be the same object again.
     """
 
