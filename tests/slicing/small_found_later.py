@@ -52,4 +52,59 @@ def f(x, n):
     ),
 }
 
-PROGRAMS = {**_LOOPS}
+_ELSE = {
+    "host items that change what is relied on, and an else": Small(
+        """
+KEPT = [dilim.ones(2)]
+
+def items(n):
+    for i in range(n):
+        yield i
+    KEPT.append(dilim.ones(2) * n)
+
+def f(x, n):
+    total = x * 1
+    for k in (1, 2, 3):
+        for i in items(n):
+            total = total + len(KEPT)
+        else:
+            total = total * 2
+            print(k, total)
+    return total, len(KEPT)
+""",
+        ("[dilim.ones(2), 2]", "[dilim.ones(2), 3]", "[dilim.ones(2), 0]", "[dilim.ones(2), 2]"),
+        None,
+        None,
+        may_leave=True,
+    ),
+    "host items that change what is relied on, and an else that a break skips": Small(
+        """
+KEPT = [dilim.ones(2)]
+
+def items(n):
+    for i in range(n):
+        yield i
+    KEPT.append(dilim.ones(2) * n)
+
+def f(x, n, m):
+    total, most = x * 1, 0.5
+    for k in (1, 2, 3):
+        for i in items(n):
+            if total.sum() > m:
+                break
+            total = total + len(KEPT)
+        else:
+            total = total * most
+            print(k, total)
+        most = 0.25
+        print(k)
+    return total, len(KEPT)
+""",
+        ("[dilim.ones(2), 2, 9]", "[dilim.ones(2), 3, 3]", "[dilim.ones(2), 2, 90]"),
+        None,
+        None,
+        may_leave=True,
+    ),
+}
+
+PROGRAMS = {**_LOOPS, **_ELSE}
