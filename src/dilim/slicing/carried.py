@@ -185,6 +185,8 @@ class Carried:
             if maker is not None and self.used_up.get((place, number)) != maker:
                 self.used_up[place, number] = maker
                 raise Again
+            if maker is None and self._begins_used_up(place, number):
+                raise Peel("a tensor that backward() has used up goes through a loop")
         try:
             bundles.collect(self.slicer.trace, shape, value, out)
         except bundles.ChangesType:
@@ -201,6 +203,13 @@ class Carried:
                 raise Restart(heap.decision(self.slicer.owners[place[1][0]], place[1][1])) from None
             name = place[1][1] if place[0] in ("name", "heap", "item") else "a gradient"
             raise Peel(f"{name} changes its type in a loop") from None
+
+    def _begins_used_up(self, place: Place, number: int) -> bool:
+        """Whether a turn may read what backward() had used up before the loop."""
+        found = tensors_of(self.objects.starts.get(place))
+        live = self.slicer.scope.live.head[self.statement]
+        is_read = place[0] != "name" or place[1][1] in live
+        return is_read and number < len(found) and is_used_up(found[number])
 
     def check(self, head: State, places: list[Place]) -> None:
         """See whether more has to be carried.
@@ -267,7 +276,9 @@ class Carried:
             if place not in self.moved:
                 self.moved.add(place)
                 raise Again
-            slicer.move_object(number, slicer.objects.number_of(own))
+            to, now = slicer.objects.number_of(own), self.now(place)
+            if number != to:
+                slicer.move_object(number, to, now.flag if now.__class__ is Choice else True)
 
     def _changed_names(self, head: State, known: set[Place]) -> list[Place]:
         """Names that have another value at the end of a turn, and are not carried."""

@@ -342,11 +342,12 @@ class Hosting(Showing):
         self.keeping.bind(target.number, as_name, None)
         control.send_in(self.trace, action.channel, [])
 
-    def move_object(self, number: int, to: int) -> None:
-        """Have an object of the host under another number too."""
+    def move_object(self, number: int, to: int, flag: Any) -> None:
+        """Have an object of the host under another number too, where a flag is set."""
         action = self.action(MOVE)
-        action.lines.append(f"O[{to}] = O[{number}]")
-        action.lines.append(f"R.versions[{to}] = R.versions[{number}]")
+        test = "" if flag is True else f"if {action.send(flag.tensor)}: "
+        action.lines.append(f"{test}O[{to}] = O[{number}]")
+        action.lines.append(f"{test}R.versions[{to}] = R.versions[{number}]")
         control.send_in(self.trace, action.channel, [])
 
     def exit_code(self) -> Tensor:

@@ -335,4 +335,22 @@ def _hosted(slicer: Slicer, statement: program.For, items: Any) -> None:
     slicer.env[statement.target] = Host()
     slicer.keeping.bind(slicer.scope.number, statement.target, None)
     slicer.keeping.end(slicer.scope.number, statement.iterator)
-    surprises.validate(slicer)
+    _validate_end(slicer, statement)
+
+
+def _validate_end(slicer: Slicer, statement: program.For) -> None:
+    """See whether all is as expected after a loop: where it was not broken, its else comes next."""
+
+    def at_otherwise() -> None:
+        path = [*slicer.scope.path, "otherwise", 0]
+        with surprises.standing(slicer.scope, path, statement.otherwise[0]):
+            surprises.validate(slicer, again=True)
+
+    stopped = slicer.env[slicer.scope.flags[-2]]
+    if not statement.otherwise or stopped is True:
+        surprises.validate(slicer)
+    elif stopped is False:
+        at_otherwise()
+    else:
+        broken = partial(surprises.validate, slicer)
+        slicer.branch(stopped, broken, at_otherwise, statement, again=True)

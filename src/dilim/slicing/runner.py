@@ -240,7 +240,7 @@ def module_of(
             elif bound is not None and not any(name in line for name in unbound):
                 indent, frame, name, value = bound.groups()
                 lines.append(f"{indent}{frame}[{name}] = {value}")
-            elif is_checked or not line.startswith("R.versions["):
+            elif is_checked or "R.versions[" not in line:
                 lines.append(line)
         body.append(f"  def {action.channel}(v):")
         body += ["    S = R.slots"] if any("S[" in line for line in lines) else []

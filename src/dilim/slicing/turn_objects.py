@@ -36,11 +36,9 @@ def objects_of(slicer: Slicer, x: Tensor) -> list[tuple[Any, Object]]:
 
 def _object(slicer: Slicer, x: Tensor) -> Object:
     trace = slicer.trace
-    part = parts.part_of(trace, x)
-    if part is not None and not trace.made_inside(part.owner):
-        return part
     if trace.made_inside(x):
-        return Made(x)
+        part = parts.part_of(trace, x)
+        return Made(x) if part is None or trace.made_inside(part.owner) else part
     frame = slicer.objects.made_in.get(id(x))
     if frame is None or frame in trace.frames[:-1]:
         return x
