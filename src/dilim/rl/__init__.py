@@ -6,6 +6,7 @@ Importing this makes the built-in environments known to ``gymnasium.make`` ("dil
 from dilim.optim.schedules import ExponentialDecay, LinearDecay
 from dilim.rl.adapters import from_gymnasium, from_old_gym
 from dilim.rl.agents import AGENTS, REINFORCE, Agent
+from dilim.rl.env_checks import check_env
 from dilim.rl.envs import (
     ENVIRONMENTS,
     Acrobot,
@@ -25,6 +26,13 @@ from dilim.rl.presets import PRESETS, Preset, default_agent, preset
 from dilim.rl.returns import discounted_returns
 from dilim.rl.tracker import RewardTracker
 from dilim.rl.training import Episode, Interrupted
+from dilim.rl.wrappers import (
+    ActionMask,
+    NormalizeObservation,
+    NormalizeReward,
+    RunningStatistics,
+    time_limit,
+)
 
 register_with_gymnasium()
 
@@ -34,6 +42,7 @@ __all__ = [
     "PRESETS",
     "REINFORCE",
     "Acrobot",
+    "ActionMask",
     "Agent",
     "Bandit",
     "CartPole",
@@ -44,12 +53,16 @@ __all__ = [
     "Interrupted",
     "LinearDecay",
     "MountainCar",
+    "NormalizeObservation",
+    "NormalizeReward",
     "Pendulum",
     "Preset",
     "RewardTracker",
+    "RunningStatistics",
     "Snake",
     "TensorEnvironment",
     "VectorEnvironment",
+    "check_env",
     "default_agent",
     "discounted_returns",
     "from_gymnasium",
@@ -57,4 +70,5 @@ __all__ = [
     "make_environment",
     "preset",
     "register_with_gymnasium",
+    "time_limit",
 ]

@@ -12,9 +12,10 @@ from dilim.dtypes import float32, int64
 from dilim.errors import EnvironmentContractError
 from dilim.rl.envs.base import TensorEnvironment
 from dilim.rl.envs.drawing import Canvas
-from dilim.tensors.creation import asarray, zeros
+from dilim.tensors.creation import asarray, full, zeros
 from dilim.tensors.elementwise import clip, where
 from dilim.tensors.indexing import take
+from dilim.tensors.manipulation import stack
 from dilim.tensors.random import Generator
 from dilim.tensors.tensor import Tensor
 
@@ -93,8 +94,8 @@ class GridWorld(TensorEnvironment):
         self, generator: Generator, shape: tuple[int, ...] = (), *, row: int = 0, column: int = 0
     ) -> GridState:
         """A place, the upper left corner by default, and no steps."""
-        place = zeros((*shape, 2), dtype=int64) + asarray([row, column], dtype=int64)
-        return place, zeros(shape, dtype=int64)
+        corner = full(shape, row, dtype=int64), full(shape, column, dtype=int64)
+        return stack(corner, axis=-1), zeros(shape, dtype=int64)
 
     def transition(self, state: GridState, action: Tensor, generator: Generator) -> GridState:
         """A step in a direction, if nothing is in the way."""

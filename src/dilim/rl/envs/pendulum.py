@@ -11,7 +11,7 @@ from gymnasium import spaces
 from dilim.dtypes import bool_, float32, float64
 from dilim.rl.envs.base import TensorEnvironment
 from dilim.rl.envs.drawing import Canvas, TextCanvas
-from dilim.tensors.creation import asarray, zeros
+from dilim.tensors.creation import zeros
 from dilim.tensors.elementwise import clip, cos, remainder, sin
 from dilim.tensors.manipulation import stack
 from dilim.tensors.random import Generator
@@ -92,7 +92,9 @@ class Pendulum(TensorEnvironment):
         speed: float = 1.0,
     ) -> Tensor:
         """(..., 2), uniform within the largest start in either direction."""
-        return generator.uniform((*shape, 2), -1.0, 1.0) * asarray([float(angle), float(speed)])
+        angles = generator.uniform(shape, -1.0, 1.0) * angle
+        speeds = generator.uniform(shape, -1.0, 1.0) * speed
+        return stack([angles, speeds], axis=-1)
 
     def transition(self, state: Tensor, action: Tensor, generator: Generator) -> Tensor:
         """One step of the dynamics in the class description."""

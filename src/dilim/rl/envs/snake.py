@@ -108,18 +108,21 @@ class Snake(TensorEnvironment):
         self.action_space = spaces.Discrete(3)
         self._moves = asarray(MOVES, dtype=int64)
         self._turns = asarray([0, 1, 3], dtype=int64)
-        self._cells = arange(size * size, dtype=int64)
-        body = np.zeros(size * size, np.int32)
+        self._area = size * size
+        self._plane = (size, size)
+        self._middle = asarray([size // 2, size // 2], dtype=int64)
+        self._cells = arange(self._area, dtype=int64)
+        body = np.zeros(self._area, np.int32)
         head = size // 2 * size + size // 2
         body[head - START_LENGTH + 1 : head + 1] = range(1, START_LENGTH + 1)
         self._start = asarray(body)
 
     def initial(self, generator: Generator, shape: tuple[int, ...] = ()) -> SnakeState:
         """Three cells in the middle, and food."""
-        body = zeros((*shape, self.size**2), dtype=int32) + self._start
+        body = zeros((*shape, *self._start.shape), dtype=int32) + self._start
         return (
             body,
-            full((*shape, 2), self.size // 2, dtype=int64),
+            zeros((*shape, 2), dtype=int64) + self._middle,
             full(shape, _RIGHT, dtype=int64),
             self._food(body, generator),
             full(shape, START_LENGTH, dtype=int64),
@@ -161,11 +164,11 @@ class Snake(TensorEnvironment):
 
     def terminal(self, state: SnakeState) -> Tensor:
         """Whether the snake is dead, or as long as the board is large."""
-        return state[6] | (state[4] == self.size**2)
+        return state[6] | (state[4] == self._area)
 
     def truncation(self, state: SnakeState) -> Tensor:
         """Whether the snake has found nothing for size^2 steps."""
-        return state[5] >= self.size**2
+        return state[5] >= self._area
 
     def _cell(self, place: Tensor) -> tuple[Tensor, Tensor]:
         """The number of the nearest cell, and whether the place is on the board."""
@@ -204,7 +207,7 @@ class Snake(TensorEnvironment):
         shown = body.astype(float32) / length[..., None].astype(float32)
         cell, _ = self._cell(head)
         planes = [shown, self._mark(cell), self._mark(food)]
-        return stack(planes, axis=-2).reshape((*cell.shape, 3, self.size, self.size))
+        return stack(planes, axis=-2).reshape((*cell.shape, 3, *self._plane))
 
     def _mark(self, cell: Tensor) -> Tensor:
         return (self._cells == cell[..., None]).astype(float32)
