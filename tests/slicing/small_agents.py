@@ -158,4 +158,40 @@ def f(x, n):
         sends=None,
         receives=None,
     ),
+    "a share of steps that a counter has made": Small(
+        """
+class Box: pass
+B = Box()
+B.steps = 0
+
+def f(x, n, start):
+    B.steps = start
+    for i in range(n):
+        B.steps += 1
+        part = min(1.0, B.steps / 50)
+        x = x * part
+        if B.steps > 2.5:
+            x = x + B.steps / (i + 1)
+    return x, B.steps, B.steps / 3
+""",
+        ("[dilim.ones(2), 10, 0]", "[dilim.ones(2), 60, 3]", "[dilim.ones(2), 3, 2**40]"),
+    ),
+    "a counter beyond all floats": Small(
+        """
+class Box: pass
+B = Box()
+
+def f(x, n, start):
+    B.steps = start
+    for i in range(n):
+        B.steps += 1
+        x = x + B.steps / 3 + (1.0 if B.steps > 9007199254740992.0 else 0.5)
+    return x, B.steps / 7
+""",
+        ("[dilim.ones(2, dtype=dilim.float64), 3, 2**53 - 2]",) * 3
+        + ("[dilim.ones(2, dtype=dilim.float64), 3, 5]",),
+        sends=None,
+        receives=None,
+        may_leave=True,
+    ),
 }

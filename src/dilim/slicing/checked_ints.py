@@ -5,13 +5,15 @@ Where one does, plain Python goes on from there, and the next time the operation
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dilim import dtypes
 from dilim.slicing import numbers, surprises
 from dilim.slicing.errors import TooLarge
-from dilim.slicing.numbers import ARITHMETIC, MOST, Number
+from dilim.slicing.numbers import ARITHMETIC, EXACT, MOST, Number
 from dilim.slicing.operators import applied
 from dilim.tensors import elementwise
 from dilim.tensors.tape import no_grad
@@ -29,16 +31,47 @@ def calculated(
     try:
         return applied(function, a, b)
     except TooLarge as refusal:
-        if function not in ARITHMETIC or max(map(numbers.bound_of, (a, b))) > 1 << 63:
-            raise
-        with no_grad():
+        leave_unless_small(slicer, step, function, a, b, refusal)
+        return numbers.binary(function, a, b, fits=True)
+
+
+def leave_unless_small(
+    slicer: Slicer,
+    step: Step,
+    function: Callable[[Any, Any], Any],
+    a: Any,
+    b: Any,
+    refusal: TooLarge,
+) -> None:
+    """Let plain Python go on where ints are too large for the graph.
+
+    Raises:
+        TooLarge: they always are.
+    """
+    fits = _fits(function, a, b)
+    if fits is None:
+        raise refusal
+    surprises.unless(slicer, fits, refusal.reason, True, decision=("host", step))
+
+
+def _fits(function: Callable[[Any, Any], Any], a: Any, b: Any) -> Tensor | None:
+    """Whether ints are small enough for the graph, a bool; None where they never are."""
+    with no_grad():
+        if function in ARITHMETIC:
+            if max(map(numbers.bound_of, (a, b))) > 1 << 63:
+                return None
             pair = (
                 x.tensor.astype(dtypes.float64) if x.__class__ is Number else float(x)
                 for x in (a, b)
             )
-            fits = elementwise.abs(ARITHMETIC[function][0](*pair)) < float(MOST)
-        surprises.unless(slicer, fits, refusal.reason, True, decision=("host", step))
-        return numbers.binary(function, a, b, fits=True)
+            return elementwise.abs(ARITHMETIC[function][0](*pair)) < float(MOST)
+        ints = [x for x in (a, b) if numbers.kind_of(x) is int]
+        if function in (operator.floordiv, operator.mod) or any(
+            x.__class__ is not Number and abs(x) > EXACT for x in ints
+        ):
+            return None
+        small = [elementwise.abs(x.tensor) <= EXACT for x in ints if x.__class__ is Number]
+        return functools.reduce(elementwise.logical_and, small)
 
 
 def is_float(x: Any) -> bool:

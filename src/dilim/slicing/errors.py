@@ -65,10 +65,10 @@ class MayBeUnbound(OnHost):
 
 
 class TooLarge(OnHost):
-    """The result of an operation on ints may need more than 64 bits."""
+    """An int may be so large that the graph cannot do what Python does with it."""
 
-    def __init__(self) -> None:
-        super().__init__("an int that may need more than 64 bits")
+    def __init__(self, reason: str = "an int that may need more than 64 bits") -> None:
+        super().__init__(reason)
 
 
 class Restart(Exception):

@@ -68,12 +68,9 @@ class Hosting(Showing):
             reads = {scope.code.parameters[0]: None, **reads}
         if not raises:
             self._note_touched(statement)
-        if before or after:
+        if before or after or not self._open(scope).agrees(reads, scope.env):
             self.flush()
         pending = self._open(scope)
-        if not pending.agrees(reads, scope.env):
-            self.flush()
-            pending = self._open(scope)
         pending.before, pending.after = pending.before + before, pending.after + after
         self.objects.lenient = what_hosts_do.only_looks(self, statement)
         for name in reads:

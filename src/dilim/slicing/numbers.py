@@ -29,7 +29,8 @@ LARGE: Final = 1 << 61
 DRIFT: Final = 256
 FAR: Final = 1 << 53
 """Farther no loop counts in its turns."""
-_EXACT: Final = 1 << 53
+EXACT: Final = 1 << 53
+"""Ints up to here are floats as well."""
 MOST: Final = 1 << 62
 """Ints that are looked at when the program runs are smaller than this."""
 _TYPES: Final = {int: dtypes.int64, float: dtypes.float64, bool: dtypes.bool_}
@@ -191,23 +192,24 @@ def binary(
         a: the left operand.
         b: the right operand.
         nonzero: whether b is known not to be 0.
-        fits: whether the result is known to need less than 63 bits.
+        fits: whether the ints are known to be small enough.
 
     Raises:
-        OnHost: Python might raise, or need a larger int.
+        OnHost: Python might raise.
+        TooLarge: Python might need a larger int, or more than 53 bits of one as a float.
     """
     kind = float if float in (kind_of(a), kind_of(b)) else int
     with no_grad():
         if function in _COMPARISONS:
-            if kind is float and any(kind_of(x) is int and bound_of(x) > _EXACT for x in (a, b)):
-                raise OnHost("a large int beside a float")
+            if kind is float and not fits and any(map(_is_large, (a, b))):
+                raise TooLarge("a large int beside a float")
             result = _COMPARISONS[function](*operands(a, b, kind))
             return Number(result, bool)
         if function in ARITHMETIC:
             return _arithmetic(function, a, b, kind, fits)
         if function is operator.truediv and (nonzero or _is_nonzero(b)):
-            if kind is int and max(bound_of(a), bound_of(b)) > _EXACT:
-                raise OnHost("a quotient of large ints")
+            if kind is int and not fits and any(map(_is_large, (a, b))):
+                raise TooLarge("a quotient of large ints")
             return Number(elementwise.divide(*operands(a, b, float)), float)
         if (
             function in (operator.floordiv, operator.mod)
@@ -236,6 +238,10 @@ def binary(
 def is_natural(x: Any) -> bool:
     """Whether an int is known to be 0 or more."""
     return x.is_natural if x.__class__ is Number else x >= 0
+
+
+def _is_large(x: Any) -> bool:
+    return kind_of(x) is int and bound_of(x) > EXACT
 
 
 def _is_nonzero(x: Any) -> bool:

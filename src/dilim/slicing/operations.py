@@ -31,8 +31,8 @@ from dilim.slicing import (
     received,
     splits,
 )
-from dilim.slicing.checked_ints import calculated
-from dilim.slicing.errors import OnHost, attempted
+from dilim.slicing.checked_ints import calculated, leave_unless_small
+from dilim.slicing.errors import OnHost, TooLarge, attempted
 from dilim.slicing.inlining import inline
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import PLAIN, applied, check_depth, is_constant
@@ -265,12 +265,17 @@ def _divided(
         return None
 
     def compute() -> Any:
-        numbers.binary(function, a, b, nonzero=True)  # refuses what a graph cannot do
+        fits = False
+        try:
+            numbers.binary(function, a, b, nonzero=True)
+        except TooLarge as refusal:
+            leave_unless_small(slicer, step, function, a, b, refusal)
+            fits = True
         return items.checked(
             slicer,
             step,
             numbers.truth(b).tensor,
-            lambda: numbers.binary(function, a, b, nonzero=True),
+            lambda: numbers.binary(function, a, b, nonzero=True, fits=fits),
         )
 
     return compute
