@@ -182,7 +182,7 @@ def f(x, n):
         None,
         None,
         native=0,
-        fallback="a gradient that goes through a loop or branch of the graph is handed out",
+        fallback="a gradient goes through a branch or loop of which host code has got a part",
     ),
 }
 

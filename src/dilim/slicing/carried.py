@@ -29,7 +29,8 @@ GO: Final = "%go"
 Place = tuple[str, Any]
 """What a loop carries: ("name", (depth, name)), ("heap", key), ("grad", key), ("cell", cell),
 ("item", (identity of a list or dict, index or key)), ("held", key): whether the host has the
-object for some memory, or ("shown", group): whether it sees what is there; see `shown`."""
+object for some memory, ("shown", group): whether it sees what is there; see `shown`, or
+("counted", cell): whether memory was written of which the host has not heard."""
 
 
 def tensor_in(value: Any) -> Any:
@@ -55,7 +56,6 @@ class Carried:
         used_up: tensors whose tape is used up after a turn, by place and number -> what made them.
         shown: attributes whose value on the host is not that of the graph at a turn's beginning.
         objects: which objects the tensors are.
-        uncounted: memory that a turn has written without counting the write.
         writes: what a turn writes of the memory from before the loop.
         given: places whose tensor at the end of a turn the host may have -> the number of its
             object there, None where that depends on the path.
@@ -77,7 +77,6 @@ class Carried:
     used_up: dict[tuple[Place, int], str] = field(default_factory=dict)
     shown: set[Any] = field(default_factory=set)
     objects: CarriedObjects = field(init=False)
-    uncounted: set[Any] = field(default_factory=set)
     writes: TurnWrites = field(init=False)
     given: dict[Place, int | None] = field(default_factory=dict)
     moved: set[Place] = field(default_factory=set)
@@ -122,6 +121,8 @@ class Carried:
             slicer.fresh[key[0]][key[1]] = value
         elif kind == "shown":
             self.truths[key] = value
+        elif kind == "counted":
+            slicer.trace.uncounted[key] = value
         elif kind == "held":
             is_old = key.__class__ is tuple or ("cell", key) in self.places
             seen = None if is_old else slicer.trace.contents(key)
@@ -144,6 +145,8 @@ class Carried:
         if kind == "held":
             known = slicer.objects.held.get(key)
             return known is not None and known.flag
+        if kind == "counted":
+            return slicer.trace.uncounted.get(key, False)
         if kind == "item":
             return slicer.fresh[key[0]][key[1]]
         if kind == "shown":
@@ -233,13 +236,12 @@ class Carried:
         now |= {key for key, x in slicer.shown.items() if head.shown.get(key) is not x}
         if now and any(action.channel[0] == CHECK for action in slicer.actions):
             more += [x for x in (("shown", shown.group(k)) for k in now) if x not in known]
-        uncounted = slicer.trace.uncounted - head.uncounted
+        more += [x for x in self.writes.uncertain(head) if x not in known]
         ends = {place: self.now(place) for place in places if place[0] != "cell"}
         is_known = self.objects.look(ends)
-        is_known &= self.writes.look(head.writes)
-        if more or not now <= self.shown or uncounted - self.uncounted or not is_known:
+        is_known &= self.writes.look(head, known)
+        if more or not now <= self.shown or not is_known:
             self.shown |= now
-            self.uncounted |= uncounted
             self.places.update(dict.fromkeys(more))
             raise Again
 

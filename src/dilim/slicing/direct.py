@@ -76,7 +76,8 @@ class _Call:
         ending, gate = self.ending, self.gate
         early = (line for _, writes in ending.early for line in writes)
         code = "\n".join([*ending.lines, *ending.gradients, *early])
-        then = [f"{name} = {path}" for path, name in self._taken.items()]
+        taken = self._taken
+        then = [f"{name} = {path}" for path, name in taken.items()]
         slots = set(re.findall(r"\bs[0-9]+\b", code))
         then += [f"s{k} = {path}" for k, path in enumerate(gate.slots) if f"s{k}" in slots]
         touched = "".join(f"{self._taken[x]}._storage, " for x in self.written if x in self._taken)
@@ -100,7 +101,7 @@ class _Call:
             f"    failed(error, ({touched}))",
             "    raise",
             *(self._stopped(touched) if ending.stops else []),
-            *(f"  {self._taken.get(x, x)}._storage.version += 1" for x in ending.counted),
+            *(f"  {told}{taken.get(x, x)}._storage.version += 1" for x, told in ending.counted),
             *(["  R = Run(0)"] if re.search(r"\bR\.", code) else []),
             *(["  M = {}"] if re.search(r"\bM\b", code) else []),
             *(f"  {line}" for line in ending.lines),

@@ -26,7 +26,7 @@ class Ending:
         gradients: what has a result as its new gradient -> the number of that result, which is used
             for nothing else.
         result: what the function returns.
-        counted: paths of memory that was written.
+        counted: paths of memory that was written, each with the code of the condition for it.
         early: what is done already where an operation fails: the places in the user's source of
             operations that may, and lines; in their order.
         stops: whether its loops come to the end of a turn where Ctrl-C was pressed.
@@ -37,7 +37,7 @@ class Ending:
     lines: tuple[str, ...]
     gradients: dict[str, int]
     result: str
-    counted: tuple[str, ...]
+    counted: tuple[tuple[str, str], ...]
     early: tuple[tuple[frozenset[Any], tuple[str, ...]], ...]
     stops: bool = False
 
@@ -82,7 +82,7 @@ def ending_of(
         lines=(*last.lines, *(f"{owner}{key} = {x}" for (owner, key), x in sets.items())),
         gradients=gradients,
         result=last.result,
-        counted=tuple(path for each in (*earlier, last) for path in each.counted),
+        counted=tuple(pair for each in (*earlier, last) for pair in each.counted),
         early=early,
         stops=bool(stops),
     )
@@ -141,7 +141,7 @@ class _Rewriter(ast.NodeTransformer):
     Attributes:
         sent: per result its position in what is sent.
         tensors: number of an object -> number of the result that it is.
-        counted: paths of memory that was written.
+        counted: paths of memory that was written, each with the code of the condition for it.
         sets: what is set, by owner and how it is found there.
         lines: everything else, in order.
         result: what the function returns.
@@ -155,7 +155,7 @@ class _Rewriter(ast.NodeTransformer):
         self._arrays: dict[int, int] = {}  # position in what is sent -> number of a result
         self.sent: list[int] = []
         self.tensors: dict[int, int] = {}
-        self.counted: list[str] = []
+        self.counted: list[tuple[str, str]] = []
         self.sets: dict[tuple[str, str], str] = {}
         self.lines: list[str] = []
         self.result = "None"
@@ -175,7 +175,12 @@ class _Rewriter(ast.NodeTransformer):
             ):
                 self.tensors[number] = self._take(_number(sent))
             case ast.Expr(ast.Call(ast.Attribute(ast.Name("R"), "count_writes"), [paths])):
-                self.counted += ast.literal_eval(paths)
+                self.counted += ((path, "") for path in ast.literal_eval(paths))
+            case ast.If(
+                test, [ast.Expr(ast.Call(ast.Attribute(ast.Name("R"), "count_writes"), [paths]))]
+            ):
+                told = f"if {self._text(test)}: "
+                self.counted += ((path, told) for path in ast.literal_eval(paths))
             case ast.Expr(
                 ast.Call(
                     ast.Attribute(ast.Name("R"), "view" | "part" as kind),

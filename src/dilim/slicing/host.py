@@ -16,7 +16,7 @@ from dilim.slicing.iterators import Making
 from dilim.slicing.numbers import Number
 from dilim.slicing.one_of import OneOf
 from dilim.slicing.parts import steps_of
-from dilim.slicing.tracing import SlicerTrace, is_past, is_recorded, is_used_up
+from dilim.slicing.tracing import SlicerTrace, is_recorded, is_used_up
 from dilim.slicing.values import (
     AtEntry,
     Choice,
@@ -254,11 +254,7 @@ class Objects:
     def _made(self, x: Tensor, action: Action) -> str:
         """Code for a tensor that the region makes, or a view."""
         text = self._taped(x, action)
-        if not is_past(x):
-            return text
-        if x._storage in self.trace.writes.unsure:
-            raise Unsliceable("a tensor that may be written past its gradient")
-        return f"R.past_gradient({text})"
+        return f"R.past_gradient({text})" if self.trace.is_past(x) else text
 
     def _taped(self, x: Tensor, action: Action) -> str:
         """The same, with its tape."""

@@ -92,7 +92,7 @@ class State:
     received: dict[tuple[int, str], Any]
     cleared: frozenset[int]
     taken: frozenset[int]
-    uncounted: frozenset[Any]
+    uncounted: dict[Any, Any]
     releases: int
     writes: int
     keeping: Held
@@ -201,14 +201,14 @@ class Interpreter:
             dict(self.received),
             frozenset(self.cleared),
             frozenset(self.taken),
-            frozenset(self.trace.uncounted),
+            dict(self.trace.uncounted),
             len(self.trace.released),
             len(self.trace.writes),
             dict(self.keeping.held),
             self.dead,
         )
 
-    count_writes: Callable[[], list[str]]
+    count_writes: Callable[[Action], list[str]]
     original: Callable[[tuple[int, Any]], Any]
 
     def drop_pending(self) -> None:
@@ -234,7 +234,7 @@ class Interpreter:
         self.seen, self.shown = dict(state.seen), dict(state.shown)
         self.handed, self.received = dict(state.handed), dict(state.received)
         self.cleared, self.taken = set(state.cleared), set(state.taken)
-        self.trace.uncounted = set(state.uncounted)
+        self.trace.uncounted = dict(state.uncounted)
         self.trace.forget_releases(state.releases)
         self.trace.writes.take_back(state.writes)
         self.dead = state.dead

@@ -15,7 +15,7 @@ from dilim.ir.types import type_of
 from dilim.slicing import bundles, grads, heap, identities, keeping, numbers, shown
 from dilim.slicing.errors import OnHost, Restart, Unsliceable, in_words
 from dilim.slicing.numbers import Number
-from dilim.slicing.sides import Made, Side, common, held_after, renewed
+from dilim.slicing.sides import Made, Side, common, counted_after, held_after, renewed
 from dilim.slicing.tracing import SEVERAL, is_used_up, use_up, without_used_tape
 from dilim.slicing.values import (
     UNBOUND,
@@ -91,6 +91,10 @@ class Join:
             key: held_after(key, self.sides, slicer.objects, self.flag, self.alone)
             for key in {**a.state.held, **b.state.held}
         }
+        counted = {
+            cell: counted_after(cell, self.sides, self.flag, self.alone)
+            for cell in {**a.state.uncounted, **b.state.uncounted}
+        }
         truths = shown.joined(self)
         columns = [*map(list, zip(*self.columns, strict=True))] or [[], []]
         results = join(self.trace, test.tensor, [a.frame, b.frame], columns, since)
@@ -106,7 +110,8 @@ class Join:
         joined.contents = {key: make(results) for key, make in fresh.items()}
         joined.dead = a.dead and b.dead
         joined.cleared = a.state.cleared & b.state.cleared
-        joined.uncounted = a.state.uncounted | b.state.uncounted
+        found_counted = ((cell, make(results)) for cell, make in counted.items())
+        joined.uncounted = {cell: flag for cell, flag in found_counted if flag is not False}
         joined.held = {key: x for key, make in held.items() if (x := make(results)) is not None}
         joined.handed = common(a.state.handed, b.state.handed)
         joined.received = common(a.state.received, b.state.received)
@@ -114,7 +119,7 @@ class Join:
         joined.keeping = keeping.joined(*(x.state.keeping for x in self.sides if not x.dead))
         if a.dead != b.dead:
             alive = b.state if a.dead else a.state
-            joined.cleared, joined.uncounted = alive.cleared, alive.uncounted
+            joined.cleared = alive.cleared
             joined.handed, joined.seen = alive.handed, alive.seen
         slicer.restore(joined)
         shown.let_see_joined(slicer, truths, results)

@@ -8,10 +8,11 @@ they do.
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable
 from typing import Any
 
-from dilim.slicing import heap, shown, surprises
+from dilim.slicing import heap, numbers, shown, surprises
 from dilim.slicing.actions import TRIED, WRITE, Action
 from dilim.slicing.errors import OnHost
 from dilim.slicing.interpreter import Interpreter
@@ -68,7 +69,13 @@ class Showing(Interpreter):
                 self.seen[key] = value
         for truth, keys in unsure.values():
             self._write_where_unseen(truth, keys)
-        return self.count_writes() + self.objects.refresh(action) + lines + self.tapes.releases()
+        if now:  # where an error is raised, all is counted that may have been written
+            counts = self._counts({True: ""}.get)
+        else:
+            if not action.is_last:
+                self._count_where_written()
+            counts = self.count_writes(action)
+        return counts + self.objects.refresh(action) + lines + self.tapes.releases()
 
     def _written(self, key: shown.Key, value: Any, action: Action, asks: bool) -> str:
         """Code that puts a value at its place."""
@@ -101,11 +108,36 @@ class Showing(Interpreter):
             self.take(action)
             self._send(action)
 
-    def count_writes(self) -> list[str]:
+    def count_writes(self, action: Action) -> list[str]:
         """Code that counts writes into memory that the host can see."""
-        paths = sorted(self.entry.memory(cell) for cell in self.trace.uncounted)
-        self.trace.uncounted.clear()
-        return [f"R.count_writes({tuple(paths)!r})"] if paths else []
+        return self._counts(lambda x: "" if x is True else f"if {action.send(x.tensor)}: ")
+
+    def _counts(self, condition: Callable[[Any], str | None]) -> list[str]:
+        """Code that counts writes.
+
+        Args:
+            condition: gives code that comes before, for what says whether there was one; None for
+                what is not counted.
+        """
+        paths: dict[str, list[str]] = {}
+        for cell, flag in list(self.trace.uncounted.items()):
+            told = condition(flag)
+            if told is not None:
+                paths.setdefault(told, []).append(self.entry.memory(cell))
+                del self.trace.uncounted[cell]
+        return [f"{told}R.count_writes({tuple(sorted(x))!r})" for told, x in paths.items()]
+
+    def _count_where_written(self) -> None:
+        """Count what may have been written or not, before an action that takes no note of it."""
+
+        def count(lines: list[str]) -> None:
+            action = self.action(WRITE)
+            action.lines += lines
+            self._send(action)
+
+        for flag in {id(x): x for x in self.trace.uncounted.values() if x is not True}.values():
+            counted = functools.partial(count, self._counts({flag: ""}.get))
+            self.unless(numbers.opposite(flag), counted)
 
     def before_failure(self, is_fine: Callable[[], Tensor | None]) -> None:
         """An operation follows that may fail: what is written before must be seen if it does.
@@ -142,7 +174,7 @@ class Showing(Interpreter):
     def as_shown(self) -> Callable[[], None]:
         """What makes the host see again what it sees now."""
         seen, held = (dict(self.seen), dict(self.shown)), dict(self.objects.held)
-        uncounted = set(self.trace.uncounted)
+        uncounted = dict(self.trace.uncounted)
 
         def go_back() -> None:
             self.seen, self.shown = seen

@@ -137,6 +137,26 @@ def held_after(
     return lambda results: Held(found.number, seen, make(results))
 
 
+def counted_after(
+    cell: Cell,
+    sides: Sequence[Side],
+    flag: Callable[[Any, Any], Made],
+    alone: Callable[[int, Any], Made],
+) -> Made:
+    """Whether memory was written after a branch, and the host has not heard of it.
+
+    Args:
+        cell: the memory.
+        sides: both.
+        flag: see `held_after`.
+        alone: likewise.
+    """
+    a, b = (side.state.uncounted.get(cell, False) for side in sides)
+    if sides[0].dead or sides[1].dead:
+        return alone(1, b) if sides[0].dead else alone(0, a)
+    return (lambda _: a) if a is b else flag(a, b)
+
+
 def renewed(old: Number, tensor: Tensor) -> Number:
     """A number like another, with another value."""
     made = Number(tensor, old.kind, old.bound)

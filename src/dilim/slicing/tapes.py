@@ -52,7 +52,7 @@ class Tapes:
         count_writes: code that counts writes into memory that the host can see.
     """
 
-    def __init__(self, objects: Objects, count_writes: Callable[[], list[str]]) -> None:
+    def __init__(self, objects: Objects, count_writes: Callable[[Action], list[str]]) -> None:
         self._objects = objects
         self._trace = objects.trace
         self._count_writes = count_writes
@@ -89,7 +89,7 @@ class Tapes:
                 missing.append((node, result, self._place(node, action)))
         if not missing:
             return
-        action.prelude += self._count_writes()
+        action.prelude += self._count_writes(action)
         action.prelude.append(f"m = {self.moment(action)}")
         for node, result, place in missing:
             number = self._numbers.setdefault(id(node), len(self._numbers))

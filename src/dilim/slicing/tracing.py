@@ -38,7 +38,8 @@ class SlicerTrace(Trace):
         blind: what may be a view of other memory, of which nothing is known.
         followed: memory that stands for other memory, from which its contents are taken.
         parts: memory that stands for a view at a position of the program -> a `parts.Part`.
-        uncounted: memory of variables that was written since the host last heard of it.
+        uncounted: memory of variables that was written since the host last heard of it -> whether
+            it was: True, or a bool of the graph.
         work: how many operations on tensors that are no numbers were noted.
         outer_writes: per open region, memory from outside that it wrote, as it was before.
         grads_at_entry: id of a gradient that was there at entry -> how it is found.
@@ -64,7 +65,7 @@ class SlicerTrace(Trace):
         self.blind: set[Cell] = set()
         self.followed: dict[Cell, _Followed] = {}
         self.parts: dict[Cell, Any] = {}
-        self.uncounted: set[Cell] = set()
+        self.uncounted: dict[Cell, Any] = {}
         self.released: list[tuple[Node, Any, Any]] = []
         self.turns: list[int] = []
         self.indices: list[Tensor] = []
@@ -169,6 +170,19 @@ class SlicerTrace(Trace):
         if self.turns and node.serial < self.turns[-1]:
             raise Unsliceable("backward() in a loop goes through what was computed before the loop")
         self.released.append((node, node.inputs, node.edges))
+
+    def is_past(self, x: Tensor) -> bool:
+        """Whether the memory of a tensor was written since it was known how its numbers were made.
+
+        Raises:
+            Unsliceable: it may have been, or not.
+        """
+        node, storage = x._node, x._storage
+        if node is None:
+            return not x._requires_grad and storage.recorded > x._born
+        if node.version != storage.version and storage in self.writes.unsure:
+            raise Unsliceable("a tensor that may be written past its gradient")
+        return node.version != storage.version
 
     def forget_releases(self, count: int, since: float = math.inf) -> list[Node]:
         """Undo releases but the first so many; what had been released, in order.
@@ -290,7 +304,7 @@ class SlicerTrace(Trace):
         if cell.variable is not None or cell.frame is self.top or not self.outer_writes:
             super().write(target, source)
             if cell.variable is not None:
-                self.uncounted.add(cell)
+                self.uncounted[cell] = True
             return
         if not cell.frame.is_active:
             raise Unsliceable("memory of a branch or loop that is over is written")
@@ -339,20 +353,13 @@ def is_used_up(x: Tensor) -> bool:
     return x._node is not None and x._node.inputs is None
 
 
-def is_past(x: Tensor) -> bool:
-    """Whether the memory of a tensor was written since it was known how its numbers were made."""
-    if x._node is None:
-        return not x._requires_grad and x._storage.recorded > x._born
-    return x._node.version != x._storage.version
-
-
 def without_used_tape(trace: SlicerTrace, x: Tensor) -> Tensor:
     """The same memory without a tape that was used up, which no branch or loop can carry.
 
     Raises:
         Unsliceable: it was written since it was recorded how it was made.
     """
-    if is_past(x):
+    if trace.is_past(x):
         raise Unsliceable(
             "a tensor that was written past its gradient goes through a branch or loop"
         )

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container
+from typing import TYPE_CHECKING, Any
 
 from dilim.runtime.devices import Storage
+from dilim.slicing import numbers
 from dilim.slicing.errors import Unsliceable
 from dilim.slicing.tracing import SlicerTrace
 from dilim.slicing.writes import Write
+from dilim.tensors.cells import Cell
+
+if TYPE_CHECKING:
+    from dilim.slicing.interpreter import State
 
 
 class TurnWrites:
@@ -20,18 +27,27 @@ class TurnWrites:
     def __init__(self, trace: SlicerTrace) -> None:
         self._trace = trace
         self._known: dict[Storage, tuple[Write, int]] = {}
+        self._uncounted: set[Cell] = set()
 
-    def look(self, start: int) -> bool:
+    def look(self, head: State, places: Container[tuple[str, Any]]) -> bool:
         """Take note of what the turn at hand has written; whether that was known.
 
         Args:
-            start: how many writes there were at its head.
+            head: what was so at its head.
+            places: what is carried.
 
         Raises:
             Unsliceable: one has changed the place on the tape of a tensor from before the loop.
         """
-        count, is_known = Counter[Storage](), True
-        for write in self._trace.writes.since(start):
+        surely = {
+            cell
+            for cell, flag in self._trace.uncounted.items()
+            if flag is True and head.uncounted.get(cell) is not True
+            if ("counted", cell) not in places
+        }
+        count, is_known = Counter[Storage](), surely <= self._uncounted
+        self._uncounted |= surely
+        for write in self._trace.writes.since(head.writes):
             if not self._trace.is_outer(write.cell):
                 continue
             if write.is_recorded:
@@ -43,11 +59,35 @@ class TurnWrites:
                 is_known = False
         return is_known
 
-    def put(self, turns: int) -> None:
+    def uncertain(self, head: State) -> list[tuple[str, Cell]]:
+        """What a turn may have written, or not, without telling the host: places to be carried.
+
+        Args:
+            head: what was so at its head.
+        """
+        found = self._trace.uncounted.items()
+        cells = [
+            cell
+            for cell, flag in found
+            if flag is not True and head.uncounted.get(cell) is not flag
+        ]
+        self._uncounted.difference_update(cells)
+        return [("counted", cell) for cell in cells]
+
+    def put(self, has_turned: Any, turns: int) -> None:
         """Count what turns before may have written; after the loop once more than in two turns.
 
         So all that was recorded in a turn about that memory is out of date after the loop, also
         what was recorded after the turn has written it: the next turn has written it again.
+
+        Args:
+            has_turned: whether there was one: True, or a bool of the graph.
+            turns: for how many of them to count.
         """
+        uncounted = self._trace.uncounted
+        for cell in self._uncounted:
+            before = uncounted.get(cell, False)
+            told = has_turned is True or before is True
+            uncounted[cell] = told or numbers.chosen(has_turned, True, before)
         for write, count in self._known.values():
             self._trace.writes.may_be(write.x, write.cell, count * turns + (turns > 1))

@@ -179,7 +179,7 @@ class Turns(Carried):
                 value.bound = (1 << 63) - 1  # it may have been left before it was looked at
             self._use_up(place, value)
             self.put(place, value, after=True, sure=sure, limit=limit)
-        self.writes.put(turns=2)
+        self.writes.put(True if sure else self.turned(limit), turns=2)
         slicer.objects.held = self.recorded | slicer.objects.held
         shown.let_see(slicer, self.shown, self.truths)
         self._let_be(values, given, None if sure else self.turned(limit))
@@ -203,7 +203,6 @@ class Turns(Carried):
         slicer.restore(start)
         slicer.handed.clear()
         slicer.received.clear()
-        slicer.trace.uncounted |= self.uncounted
         stale = self.old_places()
         slicer.objects.held = {
             key: known._replace(seen=None) if key in stale else known
@@ -274,7 +273,6 @@ class Turns(Carried):
         slicer = self.slicer
         self._go_back(start)
         slicer.trace.indices[len(slicer.trace.turns) - 1 :] = [index]
-        self.writes.put(turns=1)
         given = iter(args)
         heads = {}
         for place, shape in zip(places, shapes, strict=True):
@@ -284,6 +282,7 @@ class Turns(Carried):
         shown.let_see(slicer, self.shown, self.truths)
         with no_grad():
             later = Number(index > 0, bool)
+        self.writes.put(later, turns=1)
         self._let_be(heads, given, later)
         for place in self.moved:
             slicer.objects.hold(tensor_in(heads[place]))
