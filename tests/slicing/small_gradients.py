@@ -63,8 +63,10 @@ def f(x):
     "host code writes into memory that a gradient needs": Small(
         _HEAD
         + """
+import json
+
 def poke(t):
-    t += random.randint(5, 5)
+    t += json.loads("5")
 
 def f(x, y):
     loss = (W * x).sum() + y.sum()

@@ -1,5 +1,6 @@
 """Small programs that use what host code has made; see `small_programs`."""
 
+from slicing.comparing import Call
 from slicing.small_programs import VECTOR, Small
 
 _WHILE_MADE = {
@@ -178,3 +179,140 @@ def f(text, x):
     ),
 }
 PROGRAMS = {**_WHILE_MADE, **_TENSORS}
+_BOX = """
+import json
+
+class Box:
+    def __init__(self):
+        self.w = dilim.ones(3)
+        self.rate = 0.5
+        self.parts = [1.0, dilim.ones(3)]
+
+BOX = Box()
+STATE = {"t": dilim.ones(3), 1: 2}
+CHANGES = []
+
+def touched(box):
+    for text in CHANGES:
+        exec(text)
+    box.w = box.w + 1
+    setattr(box, "rate", box.rate * 2)
+    box.parts[1] = STATE["t"] = STATE["t"] * 2
+    return box
+"""
+
+
+def _changed(*texts):
+    """Calls before which it is said what host code does besides."""
+    return tuple(Call("[dilim.ones(3), BOX]", before=f"CHANGES[:] = {list(x)!r}") for x in texts)
+
+
+_WIDER = "box.w = dilim.ones((2, 3))"
+_INT = "box.rate = 3"
+_NONE = "box.w = None"
+
+_EXPECTED = {
+    "what host code has changed, in the first call": Small(
+        _BOX
+        + """
+def f(x, box):
+    touched(box)
+    y = box.w.sum() * x + STATE["t"] * box.rate + box.parts[1] / STATE[1]
+    return y, y.sum() * box.parts[0]
+""",
+        _changed([], []),
+        None,
+        None,
+    ),
+    "what host code has changed, of another type than at entry": Small(
+        _BOX
+        + """
+def f(x, box):
+    touched(box)
+    return box.w * x, x * box.rate
+""",
+        _changed([_WIDER], [], [_WIDER], [_INT], [_WIDER, _INT], [], []),
+        None,
+        None,
+        may_leave=True,
+    ),
+    "what host code has changed, no tensor any more": Small(
+        _BOX.replace("    box.w = box.w + 1\n", "")
+        + """
+def f(x, box):
+    touched(box)
+    return box.w * x, x * box.rate
+""",
+        _changed([], [_NONE], []),
+        None,
+        None,
+        raises=(2, 3),
+        may_leave=True,
+    ),
+    "numbers of the host in the first call": Small(
+        """
+def f(x, n):
+    y = x * random.random() + x * random.randint(1, 3) - x * float(np.random.rand())
+    y = y * math.sin(random.uniform(0, 1)) + y * abs(-random.random() * n) + y * len(str(n))
+    return y + dilim.asarray(np.tanh(np.exp(x.numpy()))), y * round(random.random(), 1)
+""",
+        ("[dilim.ones(2), 3]",),
+        None,
+        None,
+    ),
+    "a function of the host that gives a number": Small(
+        """
+def drawn(scale):
+    print("drawn")
+    return random.random() * scale
+
+def f(x):
+    for i in range(3):
+        x = x * drawn(2.0) + 1
+    return x
+""",
+        VECTOR,
+        None,
+        None,
+    ),
+    "a number that is expected to be an int, and is large": Small(
+        """
+def f(x, n):
+    k = int(str(n))
+    return x * k, x.sum() * int(float(str(n)))
+""",
+        tuple(f"[dilim.ones(2, dtype=dilim.float64), {n}]" for n in (3, 2**70, 4, 2**62, 5)),
+        None,
+        None,
+        may_leave=True,
+    ),
+    "an operation of the host whose operands only seem to be numbers": Small(
+        """
+class Counting:
+    def __add__(self, other):
+        BOX.n += 1
+        BOX.w = BOX.w * 2
+        return 7.0
+
+class Box:
+    n = 0
+
+BOX = Box()
+BOX.v, BOX.w = 1.5, dilim.ones(2)
+
+def touched():
+    BOX.v = Counting()
+
+def f(x):
+    before = BOX.w
+    touched()
+    a = BOX.v + 1
+    return x * BOX.w + before, a, BOX.n
+""",
+        VECTOR,
+        None,
+        None,
+        may_leave=True,
+    ),
+}
+PROGRAMS |= _EXPECTED

@@ -1,4 +1,4 @@
-import math
+import json
 
 import pytest
 
@@ -99,7 +99,7 @@ def test_example_arguments_choose_among_programs(capsys):
 
 
 def learning(x):
-    return x * math.cosh(x.sum().item())
+    return x * json.loads(str(x.sum().item()))
 
 
 def test_after_a_run_that_showed_types_the_next_one_is_announced():

@@ -12,12 +12,14 @@ from dilim.ir.types import Type
 from dilim.slicing import (
     blindness,
     contexts,
+    expectations,
     harmless,
     heap,
     numbers,
     program,
     scopes,
     surprises,
+    values,
     what_hosts_do,
 )
 from dilim.slicing.actions import BIND, EXIT, FRAGMENT, MOVE, RECEIVE
@@ -30,7 +32,7 @@ from dilim.slicing.pending import Pending
 from dilim.slicing.pieces import Later
 from dilim.slicing.showing import Showing
 from dilim.slicing.tracebacks import Caller
-from dilim.slicing.values import UNBOUND, Array, Conflict, Host
+from dilim.slicing.values import UNBOUND, Conflict, Host
 from dilim.tensors import control
 from dilim.tensors.tape import mode, no_grad
 from dilim.tensors.tensor import Tensor
@@ -114,11 +116,15 @@ class Hosting(Showing):
                 scope.env.pop(name, None)
             else:
                 kind = what_hosts_do.kind_on_host(self, statement, name)
+                is_new = not raises and what_hosts_do.is_to_learn(self, statement, name)
+                if is_new and kind is None:
+                    kind = expectations.expected(self, statement, name)
+                    is_new = kind is None
                 is_sure, source = isinstance(statement, program.Step), (statement, name)
                 scope.env[name] = Host(kind, is_sure, look.gives_plain, source)
                 self.keeping.bind(scope.number, name, kind)
                 pending.bound.add(name)
-                if not raises and what_hosts_do.is_to_learn(self, statement, name):
+                if is_new:
                     pending.unknown.append((statement, name))
                     self.unknown += 1
         if is_over:
@@ -287,18 +293,9 @@ class Hosting(Showing):
             return known
         self.flush()
         action = self.action(RECEIVE)
-        place = f"F[{self.scope.number}][{name!r}]"
-        if isinstance(kind, Array):
-            type_, how = kind.type, f"array({place}, v[1], {self.entry.constant(kind)})"
-        elif isinstance(kind, Type):
-            type_, how = kind, f"tensor({place}, v[1], {self.entry.constant(kind)})"
-        else:
-            type_, how = Type((), numbers.type_of_kind(kind)), f"{kind.__name__}({place}, v[1])"
         action.names[name] = ""
-        action.lines.append(f"v[0][()] = R.received_{how}")
-        source = getattr(self.env.get(name), "source", None)
-        if source in self.profile and not any(scope.loops for scope in self.scopes):
-            action.lines.append(f"if not v[0]: R.differs({self.entry.constant(source)}, {place})")
+        type_ = expectations.take(self, action, name, kind)
+        kind = values.known(kind)
         truth, value = surprises.receive(self, action, [surprises.TRUTH, type_])
         surprises.unless(self, truth, "the type of a value of the host is not what it was", True)
         if kind in (int, float, bool):

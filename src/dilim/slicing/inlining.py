@@ -95,7 +95,7 @@ def inline(
             raise OnHost("a host value among starred parameters")
     slicer.scopes.append(scope)
     work, actions, given = slicer.trace.work, len(slicer.actions), [*env.values()]
-    refused = ""
+    refused, result = "", None
     try:
         slicer.block(code.body)
         slicer.flush()
@@ -112,6 +112,7 @@ def inline(
     finally:
         slicer.scopes.pop()
     if refused:
+        slicer.hints[step] = _kind_of(result)
         retreat.go_back()
         raise OnHost(refused)
     if result.__class__ is Host:
@@ -133,6 +134,11 @@ def _check_recursion(slicer: Slicer, code: program.Function, env: dict[str, Any]
                 raise Restart(value.origin)
         if recursive > 2 and any(x.__class__ is Number for x in env.values()):
             raise OnHost("a function that calls itself depending on a number of the program")
+
+
+def _kind_of(result: Any) -> Any:
+    """The kind of what a function that is left to the host will give."""
+    return result.kind if result.__class__ in (Host, Number) else type(result)
 
 
 def _known_elsewhere(kind: Any) -> Any:

@@ -144,6 +144,7 @@ class Interpreter:
         self.shown: dict[tuple[int, Any], tuple[Any, Any]] = {}
         self.handed: dict[tuple[int, str], Number] = {}
         self.received: dict[tuple[int, str], Any] = {}
+        self.hints: dict[program.Statement, Any] = {}
         self.owners: dict[int, Any] = {}
         self.modes: dict[tuple[int, Any], tuple[Any, Any]] = {}
         self.leaves: dict[int, Tensor] = {}
@@ -170,8 +171,7 @@ class Interpreter:
         self.fresh, self.depth_of = self.objects.containers.fresh, self.objects.containers.depth_of
         self.tapes = self.objects.tapes = Tapes(self.objects, self.count_writes)
         self.unknown = 0
-        self.written: set[tuple[int, Any]] = set()
-        self.passing: set[str] = set()
+        self.written, self.passing = set[tuple[int, Any]](), set[str]()
         self.names: dict[tuple[str, int], str] = {}
         self.places: dict[tuple[str, int], tuple[tuple[str, str, int], ...]] = {}
 

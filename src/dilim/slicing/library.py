@@ -12,7 +12,7 @@ from dilim.slicing.attributes import is_module
 from dilim.slicing.errors import OnHost, attempted
 from dilim.slicing.fingerprints import Kept
 from dilim.slicing.number_calls import with_tensors
-from dilim.slicing.values import Array, Host, holds_host, is_among, owner_of
+from dilim.slicing.values import Array, Host, holds_host, is_among, known, owner_of
 from dilim.tensors.creation import asarray, from_dlpack, from_numpy, tensor
 from dilim.tensors.tensor import Tensor
 
@@ -44,8 +44,8 @@ def prepare(
         if x.__class__ is not Host and holds_host(x):
             raise OnHost("a host value is given to a tensor operation")
         splits.tell_apart(slicer, name, x)
-        if x.__class__ is Host and not isinstance(x.kind, Type):
-            if isinstance(x.kind, Array) and len(given) == 1 and is_among(function, _COPIES):
+        if x.__class__ is Host and not isinstance(known(x.kind), Type):
+            if isinstance(known(x.kind), Array) and len(given) == 1 and is_among(function, _COPIES):
                 return lambda: _copied(slicer, name, x.kind)
             raise OnHost("a host value is given to a tensor operation")
 

@@ -35,63 +35,23 @@ from dilim.slicing.checked_ints import calculated, leave_unless_small
 from dilim.slicing.errors import OnHost, TooLarge, attempted
 from dilim.slicing.inlining import inline
 from dilim.slicing.numbers import Number
-from dilim.slicing.operators import PLAIN, applied, check_depth, is_constant
-from dilim.slicing.values import Choice, Host, View, holds_host, is_received
+from dilim.slicing.operators import (
+    BINARY,
+    COMPARE,
+    IN_PLACE,
+    PLAIN,
+    UNARY,
+    applied,
+    check_depth,
+    is_constant,
+)
+from dilim.slicing.values import Choice, Host, View, holds_host, is_received, known
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from dilim.slicing.slicer import Slicer
 
 Ready = Callable[[], None]
-
-_BINARY: Final[dict[type, Callable[[Any, Any], Any]]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-    ast.MatMult: operator.matmul,
-    ast.BitAnd: operator.and_,
-    ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor,
-    ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
-}
-_IN_PLACE: Final[dict[type, Callable[[Any, Any], Any]]] = {
-    ast.Add: operator.iadd,
-    ast.Sub: operator.isub,
-    ast.Mult: operator.imul,
-    ast.Div: operator.itruediv,
-    ast.FloorDiv: operator.ifloordiv,
-    ast.Mod: operator.imod,
-    ast.Pow: operator.ipow,
-    ast.MatMult: operator.imatmul,
-    ast.BitAnd: operator.iand,
-    ast.BitOr: operator.ior,
-    ast.BitXor: operator.ixor,
-    ast.LShift: operator.ilshift,
-    ast.RShift: operator.irshift,
-}
-_COMPARE: Final[dict[type, Callable[[Any, Any], Any]]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Is: operator.is_,
-    ast.IsNot: operator.is_not,
-    ast.In: lambda a, b: a in b,
-    ast.NotIn: lambda a, b: a not in b,
-}
-_UNARY: Final[dict[type, Callable[[Any], Any]]] = {
-    ast.USub: operator.neg,
-    ast.UAdd: operator.pos,
-    ast.Invert: operator.invert,
-    ast.Not: operator.not_,
-}
 
 
 def prepare(slicer: Slicer, step: program.Step) -> Ready:
@@ -133,11 +93,11 @@ def _expression(slicer: Slicer, step: program.Step, node: Any) -> Callable[[], A
                 raise OnHost
             return lambda: value
         case ast.BinOp():
-            function = _BINARY[type(node.op)]
+            function = BINARY[type(node.op)]
             divided = _divided(slicer, step, function, node)
             return divided or binary(slicer, step, function, node.left, node.right)
         case ast.UnaryOp():
-            return _unary(slicer, _UNARY[type(node.op)], node.operand)
+            return _unary(slicer, UNARY[type(node.op)], node.operand)
         case ast.Compare():
             return _compare(slicer, step, node)
         case ast.Call():
@@ -220,8 +180,10 @@ def binary(
     for x, y in ((a, b), (b, a)):
         if x.__class__ is Host:
             splits.tell_apart(slicer, (left if x is a else right).id, x)
-            is_told = x.kind is float and y.__class__ is Number and function in _COMPARE.values()
-            _need(x, is_told or isinstance(y, Tensor) or isinstance(x.kind, Type))
+            is_told = (
+                known(x.kind) is float and y.__class__ is Number and function in COMPARE.values()
+            )
+            _need(x, is_told or isinstance(y, Tensor) or isinstance(known(x.kind), Type))
     if Host not in (a.__class__, b.__class__):
         if a.__class__ in (list, tuple) and function in (operator.add, operator.mul):
             return _of_sequences(slicer, function, a, b)
@@ -288,7 +250,7 @@ def _need(x: Host, is_tensor_operation: bool) -> None:
 
 def _augmented(slicer: Slicer, step: program.Step, node: Any, name: str) -> Ready:
     a, b = slicer.atom(ast.Name(name, ast.Load())), slicer.atom(node.value)
-    function = _IN_PLACE[type(node.op)]
+    function = IN_PLACE[type(node.op)]
     if a.__class__ is Host or b.__class__ is Host:
         _need(b if b.__class__ is Host else a, isinstance(a, Tensor) or isinstance(b, Tensor))
     if a.__class__ is Host:
@@ -299,7 +261,7 @@ def _augmented(slicer: Slicer, step: program.Step, node: Any, name: str) -> Read
         check_depth(slicer, a)
         return lambda: a.extend(iterators.items(slicer, b))
     if not isinstance(a, Tensor):
-        function = _BINARY[type(node.op)]
+        function = BINARY[type(node.op)]
 
     def compute() -> None:
         other = slicer.receive(node.value.id, b.kind) if b.__class__ is Host else b
@@ -328,7 +290,7 @@ def _negated(x: Any) -> Any:
 
 
 def _compare(slicer: Slicer, step: program.Step, node: ast.Compare) -> Callable[[], Any]:
-    function = _COMPARE[type(node.ops[0])]
+    function = COMPARE[type(node.ops[0])]
     left, right = node.left, node.comparators[0]
     if function in (operator.is_, operator.is_not):
         pair = slicer.handle(left), slicer.handle(right)

@@ -17,7 +17,7 @@ from dilim.slicing import parts, program, splits
 from dilim.slicing.attributes import in_classes
 from dilim.slicing.errors import OnHost, Restart, attempted
 from dilim.slicing.iterators import Making
-from dilim.slicing.values import Host, is_among
+from dilim.slicing.values import Host, is_among, known
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _READERS: Final = (float, int, bool)
 
 def is_one(value: Any) -> bool:
     """Whether a value is a tensor of the host of which the graph can get the numbers."""
-    return value.__class__ is Host and isinstance(value.kind, Type)
+    return value.__class__ is Host and isinstance(known(value.kind), Type)
 
 
 def attribute(slicer: Slicer, node: ast.Attribute, owner: Host) -> Callable[[], Any]:

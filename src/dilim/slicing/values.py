@@ -8,7 +8,7 @@ there are numbers of the program (`numbers.Number`) and the classes here.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import BuiltinMethodType, MethodType, MethodWrapperType
 from typing import Any, Final, NamedTuple
 
@@ -77,8 +77,27 @@ class Kinds:
     kinds: tuple[Any, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A kind that no run has shown yet, and that nothing but the graph relies on.
+
+    Attributes:
+        kind: which; see `Host`.
+        source: the statement that binds such a value, and the name.
+    """
+
+    kind: Any
+    source: Any = field(compare=False)
+
+
+def known(kind: Any) -> Any:
+    """A kind, be it shown or expected."""
+    return kind.kind if kind.__class__ is Expected else kind
+
+
 def is_received(kind: Any) -> bool:
     """Whether a value of the host of this kind can be a tensor or number of the graph."""
+    kind = known(kind)
     return isinstance(kind, Type) or kind in (int, float, bool)
 
 
