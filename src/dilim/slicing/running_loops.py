@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,8 +14,9 @@ from dilim.slicing.learning import Learner
 from dilim.slicing.liveness import liveness_of
 from dilim.slicing.loop_bodies import exits
 from dilim.slicing.observers import Frame, Path, Returned
-from dilim.slicing.program import Block, Branch, Exit, For, Function, While
+from dilim.slicing.program import Block, Branch, Exit, For, Function, While, With
 from dilim.slicing.region import LEFT
+from dilim.slicing.swallowing import may_swallow
 
 if TYPE_CHECKING:
     from dilim.slicing.running_parts import Parts
@@ -49,6 +51,8 @@ class LoopWatcher(Learner):
 
     def before_loop(self, loop: While | For, path: Path, frame: Frame) -> bool:
         """See `Observer.before_loop`."""
+        if _may_be_swallowed(self._code.body, path, frame):
+            return False
         now = time.perf_counter()
         begun, turns = self._begun.get(id(loop), (now, 0))
         self._begun[id(loop)] = begun, turns + 1
@@ -123,6 +127,19 @@ class RestWatcher(LoopWatcher):
     def _run(self, code: Function, frame: Frame, more: Frame, seconds: float) -> Any:
         self._learn()
         return super()._run(code, frame, more, seconds)
+
+
+def _may_be_swallowed(block: Block, path: Path, frame: Frame) -> bool:
+    """Whether a context around a place may swallow an error of it, after which more is seen."""
+    for place, name in zip(path[::2], path[1::2], strict=False):
+        statement: Any = block[int(place)]
+        if isinstance(statement, With):
+            leave: Any = frame.get(statement.manager)
+            known = leave.args if isinstance(leave, functools.partial) else [leave.__self__]
+            if may_swallow(known[0]):
+                return True
+        block = getattr(statement, str(name))
+    return False
 
 
 def _items_left(loop: While | For, frame: Frame) -> range | None:
