@@ -61,6 +61,11 @@ class Containers:
         self._objects.held[key] = Held(number, now, is_kept=is_kept)
         return f"M[{number}]"
 
+    def let_go(self, containers: Iterable[Any]) -> list[str]:
+        """Code that lets go of the host's objects: the region never looks at them again."""
+        known = (self._objects.held.pop((KEY, id(each)), None) for each in containers)
+        return [f"M.pop({each.number}, None)" for each in known if each is not None]
+
     def refresh(self, action: Action) -> list[str]:
         """Code that brings the host's objects up to date."""
         lines: list[str] = []

@@ -68,8 +68,9 @@ class Hosting(Showing):
         reads, writes = scopes.reads(statement), scopes.writes(statement)
         if what_hosts_do.calls_super(statement) and scope.code.parameters:
             reads = {scope.code.parameters[0]: None, **reads}
+        passed_on = what_hosts_do.passed_on(self, statement)
         if not raises:
-            self._note_touched(statement)
+            self._note_touched(statement, passed_on)
         if before or after or not self._open(scope).agrees(reads, scope.env):
             self.flush()
         pending = self._open(scope)
@@ -83,7 +84,9 @@ class Hosting(Showing):
             if value is UNBOUND:
                 self.forget_name(scope, name)
                 pending.forget(name)
-            elif not (value.__class__ is Host or self._has_number(scope, name, value)):
+            elif value.__class__ is not Host and value is not self.handed.get(
+                (scope.number, name), UNBOUND
+            ):
                 try:
                     pending.load(name, self.objects.expression(value, pending.action))
                 except OnHost as refusal:
@@ -91,6 +94,7 @@ class Hosting(Showing):
                 if value.__class__ is Number:
                     self.handed[scope.number, name] = value
         self.objects.lenient = False
+        pending.forgets += self.objects.containers.let_go(map(scope.env.pop, passed_on))
         self._keep_old(pending, statement, writes)
         self.notes.host(scope.code, statement.line, reason)
         if what_hosts_do.asks_host(self, statement):
@@ -156,18 +160,14 @@ class Hosting(Showing):
             except OnHost as refusal:
                 raise Unsliceable(refusal.reason) from None
 
-    def _has_number(self, scope: Scope, name: str, value: Any) -> bool:
-        """Whether a name on the host has this number of the graph already."""
-        return value.__class__ is Number and self.handed.get((scope.number, name)) is value
-
     def forget_name(self, scope: Scope, name: str) -> None:
         """A name on the host is bound anew."""
         self.handed.pop((scope.number, name), None)
         self.received.pop((scope.number, name), None)
 
-    def _note_touched(self, statement: program.Statement) -> None:
+    def _note_touched(self, statement: program.Statement, passed_on: Iterable[str]) -> None:
         """See to it that nothing is believed of containers that the host may change."""
-        for value in what_hosts_do.operands(self, statement):
+        for value in what_hosts_do.operands(self, statement, passed_on):
             for each in what_hosts_do.containers_in(value):
                 if id(each) in self.makings:
                     raise Restart(("host", self.makings[id(each)].maker))
@@ -227,8 +227,8 @@ class Hosting(Showing):
         ended = pending.ended()
         shown = [name for _, name in pending.unknown if name in ended]
         is_large = any(isinstance(x, program.With) for x in pending.statements)
-        piece = self.fragments_of(pending.scope).piece
-        later = functools.partial(piece, tuple(pending.statements), shown, is_large)
+        statements, piece = tuple(pending.statements), self.fragments_of(pending.scope).piece
+        later = functools.partial(piece, statements, shown, is_large)
         fragment = self.entry.constant(Later(later))
         for name in ended:
             self.forget_name(pending.scope, name)
@@ -237,8 +237,7 @@ class Hosting(Showing):
             for key in pending.unknown
         ]
         frame = f"F[{pending.scope.number}]"
-        learn += [f"{frame}.pop({name!r}, None)" for name in shown]
-        learn += pending.forgets
+        learn += [*(f"{frame}.pop({name!r}, None)" for name in shown), *pending.forgets]
         is_caught = contexts.may_be_swallowed(self)
         ran = f"{fragment}({frame})"
         if is_tried or is_caught:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing import heap, program, scopes
@@ -131,17 +131,43 @@ def may_change(slicer: Hosting, statement: program.Statement) -> bool:
     return False
 
 
-def operands(slicer: Hosting, statement: program.Statement) -> list[Any]:
-    """The values of the names that a statement reads, as far as they are known."""
+def operands(slicer: Hosting, statement: program.Statement, without: Iterable[str]) -> list[Any]:
+    """The values of the names that a statement reads, but for some, as far as they are known."""
     found = []
     names = dict.fromkeys(scopes.reads(statement))
     for node in _nodes(statement):
         names |= dict.fromkeys(_names_in(node))
     for name in names:
+        if name in without:
+            continue
         try:
             found.append(slicer.atom(ast.Name(name, ast.Load())))
         except OnHost:
             continue
+    return found
+
+
+def passed_on(slicer: Hosting, statement: program.Statement) -> list[str]:
+    """Names of lists and dicts that are written down for a statement alone: ``max([a, b])``.
+
+    The region does not come to look at them again, whatever the host does to them. What a function
+    gives is not meant: the host calls that itself, and nothing has to be handed over.
+    """
+    scope = slicer.scope
+    if not isinstance(statement, program.Step):
+        return []
+    live = scope.live.after.get(statement, statement.reads)
+    found: list[str] = []
+    for name in statement.reads:
+        value = scope.env.get(name)
+        if name[0] != "%" or name in live or id(value) not in slicer.fresh:
+            continue
+        maker = slicer.made_by.get(id(value))
+        made: Any = getattr(maker, "node", None)
+        if getattr(maker, "writes", ()) == (name,) and isinstance(
+            getattr(made, "value", None), ast.List | ast.Dict
+        ):
+            found.append(name)
     return found
 
 
