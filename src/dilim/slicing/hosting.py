@@ -336,13 +336,12 @@ class Hosting(Showing):
         self.keeping.bind(target.number, as_name, None)
         control.send_in(self.trace, action.channel, [])
 
-    def move_object(self, number: int, to: int, flag: Any) -> None:
-        """Have an object of the host under another number too, where a flag is set."""
+    def move_object(self, number: int, to: int, flag: Number | None) -> None:
+        """Have an object of the host under another number too, where a flag, if any, is set."""
         action = self.action(MOVE)
-        test = "" if flag is True else f"if {action.send(flag.tensor)}: "
-        action.lines.append(f"{test}O[{to}] = O[{number}]")
-        action.lines.append(f"{test}R.versions[{to}] = R.versions[{number}]")
-        control.send_in(self.trace, action.channel, [])
+        test = "" if flag is None else f"if {action.send(flag.tensor)}: "
+        action.lines += [f"{test}{t}[{to}] = {t}[{number}]" for t in ("O", "R.versions")]
+        control.send_in(self.trace, action.channel, action.sent)
 
     def exit_code(self) -> Tensor:
         """How the last statement on the host was left, as a number of the graph."""
