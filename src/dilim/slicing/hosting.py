@@ -112,6 +112,7 @@ class Hosting(Showing):
         pending.forgets += heap.forgotten(self, statement)
         for name in scopes.writes(statement):
             self.forget_name(scope, name)
+            pending.bound.add(name)
             if what_hosts_do.deletes(statement, name):
                 scope.env.pop(name, None)
             else:
@@ -123,7 +124,6 @@ class Hosting(Showing):
                 is_sure, source = isinstance(statement, program.Step), (statement, name)
                 scope.env[name] = Host(kind, is_sure, look.gives_plain, source)
                 self.keeping.bind(scope.number, name, kind)
-                pending.bound.add(name)
                 if is_new:
                     pending.unknown.append((statement, name))
                     self.unknown += 1
