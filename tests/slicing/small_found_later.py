@@ -107,4 +107,19 @@ def f(x, n, m):
     ),
 }
 
-PROGRAMS = {**_LOOPS, **_ELSE}
+_NAMES = {
+    "a name of the host is deleted and read": Small(
+        """
+def f(x):
+    some = dict(a=x, n=np.random.randint(4))
+    del some
+    some = some
+""",
+        ("[dilim.ones(2)]",) * 3,
+        None,
+        None,
+        raises=(1, 2, 3),
+    ),
+}
+
+PROGRAMS = {**_LOOPS, **_ELSE, **_NAMES}

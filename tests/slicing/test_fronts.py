@@ -201,3 +201,15 @@ def test_a_method_of_a_compiled_function_can_be_compiled():
     again = dilim.compile(Box().doubled, backend="reference", compile_after=0)
     assert again(dilim.ones(2)).tolist() == [2.0, 2.0]
     assert again.statistics.native_calls == 1
+
+
+def test_a_name_that_is_read_right_after_another_is_bound_is_unbound_at_its_own_line():
+    text = "def h(n):\n    if n:\n        y = n\n    a = [n]\n    b = y\n    return a, b\n"
+    h = load(text)["h"]
+    outside = {}
+    exec(compile("def run(f, values): return f(*values)", "<dilim test>", "exec"), outside)
+    for _ in range(30):  # CPython puts instructions together once they have been run some times
+        h(1)
+    with pytest.raises(UnboundLocalError) as raised:
+        front(h, functools.partial(outside["run"], h))(0)
+    assert traceback.extract_tb(raised.value.__traceback__)[-1].line == "b = y"

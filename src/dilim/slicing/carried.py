@@ -280,7 +280,7 @@ class Carried:
                 raise Again
             to, now = slicer.objects.number_of(own), self.now(place)
             if number != to:
-                slicer.move_object(number, to, now.flag if now.__class__ is Choice else True)
+                slicer.move_object(number, to, now.flag if now.__class__ is Choice else None)
 
     def _changed_names(self, head: State, known: set[Place]) -> list[Place]:
         """Names that have another value at the end of a turn, and are not carried."""

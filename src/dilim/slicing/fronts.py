@@ -9,6 +9,7 @@ looked up when they are needed, since they may be replaced.
 from __future__ import annotations
 
 import ast
+import dis
 import types
 from collections.abc import Callable
 from inspect import CO_VARARGS, CO_VARKEYWORDS
@@ -23,6 +24,7 @@ _CELLS: Final = (_CALL, _PLACE, _FUNCTION, _DEFAULT)
 _Place: TypeAlias = tuple[int, int, int, int]
 
 _LOAD: Final = ast.Load()
+_STORE: Final = dis.opmap["STORE_FAST"]
 _KINDS: Final = (CO_VARARGS, CO_VARKEYWORDS)
 
 
@@ -70,8 +72,11 @@ def _line(line: int) -> _Place:
     return line, line, -1, -1
 
 
-def _place_of(entry: types.TracebackType) -> _Place:
-    return _place(list(entry.tb_frame.f_code.co_positions())[entry.tb_lasti // 2])
+def _place_of(entry: types.TracebackType, error: BaseException) -> _Place:
+    code, position = entry.tb_frame.f_code, entry.tb_lasti
+    if isinstance(error, UnboundLocalError) and code.co_code[position] == _STORE:
+        position += 2  # CPython runs it and the load after it as one; only the load can fail
+    return _place(list(code.co_positions())[position // 2])
 
 
 def _place(position: tuple[int | None, ...]) -> _Place:
@@ -199,13 +204,13 @@ def _settle(
         entry = entry.tb_next
     number = -1
     if entry is not None and _is_users(entry.tb_frame.f_code, users):
-        place, line = _place_of(entry), entry.tb_lineno
+        place = _place_of(entry, error)
         path = _path_to(users, place) or [place]
         entry = called_from(
             entry.tb_next,
             [("<listcomp>", users.co_filename, inner[0], _syntax(inner)) for inner in path[1:]],
         )
-        number = numbers.get(path[0], numbers.get(_line(line), -1))
+        number = numbers.get(path[0], numbers.get(_line(place[0]), -1))
     error.__traceback__ = entry
     return number
 

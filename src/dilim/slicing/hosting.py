@@ -116,6 +116,7 @@ class Hosting(Showing):
         pending.forgets += heap.forgotten(self, statement)
         for name in scopes.writes(statement):
             self.forget_name(scope, name)
+            pending.bound.add(name)
             if what_hosts_do.deletes(statement, name):
                 scope.env.pop(name, None)
             else:
@@ -127,7 +128,6 @@ class Hosting(Showing):
                 is_sure, source = isinstance(statement, program.Step), (statement, name)
                 scope.env[name] = Host(kind, is_sure, look.gives_plain, source)
                 self.keeping.bind(scope.number, name, kind)
-                pending.bound.add(name)
                 if is_new:
                     pending.unknown.append((statement, name))
                     self.unknown += 1
@@ -335,13 +335,12 @@ class Hosting(Showing):
         self.keeping.bind(target.number, as_name, None)
         control.send_in(self.trace, action.channel, [])
 
-    def move_object(self, number: int, to: int, flag: Any) -> None:
-        """Have an object of the host under another number too, where a flag is set."""
+    def move_object(self, number: int, to: int, flag: Number | None) -> None:
+        """Have an object of the host under another number too, where a flag, if any, is set."""
         action = self.action(MOVE)
-        test = "" if flag is True else f"if {action.send(flag.tensor)}: "
-        action.lines.append(f"{test}O[{to}] = O[{number}]")
-        action.lines.append(f"{test}R.versions[{to}] = R.versions[{number}]")
-        control.send_in(self.trace, action.channel, [])
+        test = "" if flag is None else f"if {action.send(flag.tensor)}: "
+        action.lines += [f"{test}{t}[{to}] = {t}[{number}]" for t in ("O", "R.versions")]
+        control.send_in(self.trace, action.channel, action.sent)
 
     def exit_code(self) -> Tensor:
         """How the last statement on the host was left, as a number of the graph."""

@@ -130,19 +130,13 @@ class Tapes:
         """Code for the tensors without gradient that a region was applied to and others can write.
 
         Their numbers are sent; but if they are written later, the gradient that needs them is lost.
-
-        Raises:
-            Unsliceable: the host got one in a branch or loop that is over.
         """
         objects, found = self._objects, {id(x): x for x in plain_inputs(region)}
-        shared = {
-            key: x
+        return "".join(
+            f"{key}: {objects.expression(x, action)}, "
             for key, x in found.items()
             if objects.entry.slot(x) is not None or not self._trace.owns(x) or objects.has(x)
-        }
-        if not all(objects.is_known(self._trace.handle(x).cell) for x in shared.values()):
-            raise Unsliceable(THROUGH)
-        return "".join(f"{key}: {objects.expression(x, action)}, " for key, x in shared.items())
+        )
 
     def _passed(self, whole: Node) -> tuple[tuple[int, int], ...]:
         """The moments of the host inside a branch, and their numbers."""
