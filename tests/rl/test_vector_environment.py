@@ -1,5 +1,6 @@
 """The vector environment against single environments, in all three modes."""
 
+import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
@@ -197,3 +198,35 @@ def test_each_one_is_drawn():
     frames.reset(seed=0)
     assert [frame.shape for frame in frames.render()] == [(320, 320, 3)] * 2
     assert repr(frames) == "VectorEnvironment(GridWorld(), 2, NextStep)"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gymnasium_makes_it(name):
+    entry = ENVIRONMENTS[name]
+    made = gymnasium.make_vec(entry.gymnasium_id, num_envs=3)
+    assert type(made) is VectorEnvironment
+    assert (made.num_envs, made.env.max_steps) == (3, entry.limit)
+    shorter = gymnasium.make_vec(entry.gymnasium_id, num_envs=2, max_episode_steps=2)
+    assert shorter.env.max_steps == 2
+    same = gymnasium.make_vec(entry.gymnasium_id, num_envs=2, autoreset_mode="SameStep")
+    assert same.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
+    assert gymnasium.make_vec(gymnasium.spec(entry.gymnasium_id).to_json() and made.spec)
+    single = gymnasium.make_vec(entry.gymnasium_id, num_envs=2, vectorization_mode="sync")
+    assert type(single) is SyncVectorEnv
+
+
+def test_other_names_are_no_vectors():
+    from dilim.rl.envs import table
+
+    with pytest.raises(AttributeError, match="has no attribute 'vector_chess'"):
+        _ = table.vector_chess
+
+
+def test_a_new_seed_makes_no_new_program():
+    envs = VectorEnvironment(CartPole(), 2, compile_after=0)
+    for seed in range(4):
+        envs.reset(seed=seed)
+        envs.step([0, 1])
+        envs.set_state(envs.get_state())
+        envs.step([1, 1])
+    assert envs._step.statistics.variants <= 2

@@ -47,7 +47,7 @@ def time_limit(env: gymnasium.Env[Any, Any], steps: int) -> gymnasium.Env[Any, A
             return env
         layer = layer.env
     if isinstance(layer, TensorEnvironment):
-        layer.max_steps = steps  # type: ignore[assignment]
+        layer.max_steps = steps
         return env
     return TimeLimit(env, steps)
 

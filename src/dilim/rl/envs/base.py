@@ -5,27 +5,38 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from numbers import Integral
-from typing import Any
+from typing import Any, Final
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from dilim.dtypes import int64
 from dilim.errors import EnvironmentContractError
-from dilim.rl.envs import states, tensor_loop
+from dilim.rl.envs import states, stepping
+from dilim.rl.envs.rules import Rules
 from dilim.rl.envs.states import State
-from dilim.rl.envs.tensor_loop import Running
 from dilim.runtime.files import Arrays
-from dilim.tensors.creation import asarray, zeros
 from dilim.tensors.random import Generator
 from dilim.tensors.tape import no_grad
-from dilim.tensors.tensor import Tensor
 
-_NAMELESS = ("self", "generator", "shape")
+PROGRAM_AFTER: Final = 1000
+"""Steps after which the rules of an environment are compiled; the numbers stay the same."""
+
+_NAMELESS: Final = ("self", "generator", "shape")
+_RUNNING: Final = frozenset(
+    {"steps", "max_steps", "render_mode", "spec", "_state", "_ended", "_generator", "_np_random",
+     "_np_random_seed", "_usual_actions", "_eager_steps", "_may_be_compiled", "_candidate",
+     "_program"}
+)  # fmt: skip
+"""Attributes that the rules do not depend on."""
+_NO_PROGRAM: Final = {
+    "_program": None, "_candidate": None, "_may_be_compiled": True, "_eager_steps": 0
+}  # fmt: skip
+_TRIALS: Final = 8
+"""Steps for which a program and the rules have to agree."""
 
 
-class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
+class TensorEnvironment(Rules, gymnasium.Env[np.ndarray, Any]):
     """Base of environments: the rules as pure functions, and from them a Gymnasium environment.
 
     A subclass sets the spaces and writes the rules in the shape of Gymnasium's functional API::
@@ -39,11 +50,14 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
 
     A state is one tensor, or a tuple of tensors. The functions work on one environment and on
     many at once: all leading axes of a state are environments. They read nothing but their
-    arguments and the numbers set in ``__init__``, and draw from nothing but the generator.
+    arguments and attributes of the environment, and draw from nothing but the generator.
 
     From that text come the Gymnasium environment of this class, and `start` and `advance`, which
     run as many environments as wanted in a loop of tensors, eagerly or compiled. Two more functions
     draw a single state: `draw_text` and `draw_frame`.
+
+    After a thousand steps the rules of a single environment are compiled. That changes no bit of
+    what is shown; an attribute that is set later is followed.
 
     Args:
         max_steps: an episode is cut after so many steps (``truncated``); None for no limit.
@@ -84,109 +98,11 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
         self._state: Any = None
         self._ended = False
         self._generator: Generator | None = None
-
-    # --- the rules ------------------------------------------------------------------------
-
-    def initial(self, generator: Generator, shape: tuple[int, ...] = ()) -> State:
-        """A state to start from.
-
-        Args:
-            generator: the only source of randomness.
-            shape: sizes of the leading axes: () for one environment, (N,) for N of them.
-
-        A subclass may add keyword arguments with defaults: they are what ``reset(options=...)``
-        takes.
-        """
-        raise NotImplementedError(f"{type(self).__name__} does not define initial()")
-
-    def transition(self, state: State, action: Tensor, generator: Generator) -> State:
-        """The state after an action: int64, or what a Box of actions holds; one per environment."""
-        raise NotImplementedError(f"{type(self).__name__} does not define transition()")
-
-    def observation(self, state: State) -> Tensor:
-        """What the agent sees of a state."""
-        raise NotImplementedError(f"{type(self).__name__} does not define observation()")
-
-    def reward(self, state: State, action: Tensor, next_state: State) -> Tensor:
-        """The reward of a step, float32."""
-        raise NotImplementedError(f"{type(self).__name__} does not define reward()")
-
-    def terminal(self, state: State) -> Tensor:
-        """Whether the rules end the episode in this state, bool."""
-        raise NotImplementedError(f"{type(self).__name__} does not define terminal()")
-
-    def truncation(self, state: State) -> Tensor:
-        """Whether the episode is cut short in this state, bool; never, unless a subclass says so.
-
-        Nothing has ended by the rules then: an agent goes on to count what would have followed.
-        ``max_steps`` needs no rule of its own.
-        """
-        return asarray(False)
-
-    def draw_text(self, state: Any) -> str:
-        """A drawing of one state in lines of text."""
-        raise NotImplementedError(f"{type(self).__name__} does not define draw_text()")
-
-    def draw_frame(self, state: Any) -> np.ndarray:
-        """A picture of one state: uint8, (height, width, 3)."""
-        raise NotImplementedError(f"{type(self).__name__} does not define draw_frame()")
-
-    # --- in a loop of tensors -------------------------------------------------------------
-
-    def start(self, generator: Generator, shape: tuple[int, ...] = ()) -> tuple[Running, Tensor]:
-        """Begin episodes of as many environments as wanted; for a loop of tensors.
-
-        Args:
-            generator: the only source of randomness.
-            shape: () for one environment, (N,) for N of them.
-
-        Returns:
-            What `advance` goes on from (the state, and the steps of each episode), and the
-            observation.
-
-        Example:
-            >>> import dilim, dilim.rl
-            >>> env = dilim.rl.CartPole()
-            >>> generator = dilim.Generator(0)
-            >>> running, observation = env.start(generator, (8,))
-            >>> for _ in range(100):
-            ...     action = (observation[..., 2] > 0).astype("int64")
-            ...     running, observation, reward, terminated, truncated, following = env.advance(
-            ...         running, action, generator
-            ...     )
-            >>> observation.shape, reward.shape
-            ((8, 4), (8,))
-        """
-        state = self.initial(generator, shape)
-        return (state, zeros(shape, dtype=int64)), self.observation(state)
-
-    def advance(
-        self, running: Running, action: Tensor, generator: Generator
-    ) -> tuple[Running, Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """One step of each environment; where an episode ends, the next one begins at once.
-
-        Args:
-            running: as `start` or the last step gave it.
-            action: one per environment. They are not checked.
-            generator: the only source of randomness. Starts are drawn only in steps in which an
-                episode ends, for all environments at once; so a single environment draws what it
-                draws under `reset` and `step`.
-
-        Returns:
-            What to go on from; the observation, of the next episode where one has ended; reward,
-            terminated and truncated as `step` gives them, one per environment; and the observation
-            that the step led to, before the next episode: the one to estimate from what a cut
-            took away.
-        """
-        running, seen, reward, terminated, truncated = tensor_loop.moved(
-            self, running, action, generator
-        )
-        observation = seen
-        ended = terminated | truncated
-        if ended.any():
-            running = tensor_loop.renewed(self, running, ended, generator)
-            observation = self.observation(running[0])
-        return running, observation, reward, terminated, truncated, seen
+        self._usual_actions = 0
+        self._eager_steps = 0
+        self._may_be_compiled = True
+        self._candidate: stepping.Program | None = None
+        self._program: stepping.Program | None = None
 
     # --- Gymnasium's API ------------------------------------------------------------------
 
@@ -207,17 +123,22 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
             EnvironmentContractError: `initial` does not know an option.
         """
         super().reset(seed=seed)
-        if seed is not None:
-            self._generator = Generator(seed)
-        elif self._generator is None:
-            self._generator = Generator(int(self.np_random.integers(2**63)))
+        if self._generator is None:
+            drawn = int(self.np_random.integers(2**63)) if seed is None else seed
+            self._generator = Generator(drawn)
+        elif seed is not None:
+            self._generator.state = Generator(seed).state  # in place, where a program draws from
         given = options or {}
         check_options(self, given)
+        self.steps = 0
+        self._ended = False
+        if self._program is not None and not given and self._program.fits(self):
+            self._state = self._program.state
+            return self._program.begin(), {}
         with no_grad():
-            self._state = self.initial(self._generator, **given)
-            self.steps = 0
-            self._ended = False
-            return self._observed(), {}
+            self._enter(self.initial(self._generator, **given))
+            observation: np.ndarray = self.observation(self._state).numpy(copy=True)
+        return observation, {}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Act.
@@ -235,17 +156,15 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
         """
         if self._state is None or self._ended or self._generator is None:
             raise EnvironmentContractError(self._not_running())
-        chosen = self._checked_action(action)
-        with no_grad():
-            state = self._state
-            self._state = self.transition(state, chosen, self._generator)
-            reward = float(self.reward(state, chosen, self._state))
-            terminated = bool(self.terminal(self._state))
-            self.steps += 1
-            cut = self.steps == self.max_steps or bool(self.truncation(self._state))
-            truncated = cut and not terminated
-            self._ended = terminated or truncated
-            return self._observed(), reward, terminated, truncated, {}
+        if action.__class__ is not int or not 0 <= action < self._usual_actions:
+            action = self._checked_action(action)
+        call = self._eager_step if self._program is None else self._program.call
+        observation, reward, terminated, cut = call(action)
+        self.steps = steps = self.steps + 1
+        truncated = (cut or steps == self.max_steps) and not terminated
+        if terminated or truncated:
+            self._ended = True
+        return observation, reward, terminated, truncated, {}
 
     def render(self) -> Any:
         """The running episode as text ("ansi") or as a frame ("rgb_array")."""
@@ -262,7 +181,9 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
     @property
     def state(self) -> State:
         """The state of the running episode; None before the first `reset`."""
-        return self._state
+        if self._program is None or self._state is None:
+            return self._state
+        return states.like(self._state, [x.clone() for x in states.parts(self._state).values()])
 
     def get_state(self) -> Arrays:
         """All that the future of this environment depends on: arrays by name, copies.
@@ -283,10 +204,15 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
             StateError: it belongs to another kind of environment; nothing was changed.
         """
         kind = type(self).__name__
-        self._state = states.taken(kind, self.initial(Generator(0)), arrays)
+        state = states.taken(kind, self.initial(Generator(0)), arrays)
+        given = states.generator_from(arrays)
+        if given is None or self._generator is None:
+            self._generator, self._program = given, None
+        else:
+            self._generator.state = given.state
+        self._enter(state)
         self.steps = int(arrays["steps"])
         self._ended = bool(arrays["ended"])
-        self._generator = states.generator_from(arrays)
 
     def __repr__(self) -> str:
         limit = "" if self.max_steps is None else f"max_steps={self.max_steps}"
@@ -294,19 +220,64 @@ class TensorEnvironment(gymnasium.Env[np.ndarray, Any]):
 
     # --- inside ---------------------------------------------------------------------------
 
-    def _observed(self) -> np.ndarray:
-        result: np.ndarray = self.observation(self._state).numpy(copy=True)
-        return result
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Setting a number of the rules begins them anew, without the program made of them."""
+        object.__setattr__(self, name, value)
+        if name not in _RUNNING:
+            self.__dict__.update(_NO_PROGRAM)
 
-    def _checked_action(self, action: Any) -> Tensor:
-        """An action as a tensor."""
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, **_NO_PROGRAM}
+
+    def _enter(self, state: State) -> None:
+        """Go on from a state."""
+        space = self.action_space
+        is_usual = isinstance(space, spaces.Discrete) and space.start == 0
+        self._usual_actions = int(space.n) if is_usual else 0  # type: ignore[attr-defined]
+        if self._program is not None and not self._program.fits(self):
+            self._program = None
+        if self._program is not None and state is not None:
+            self._program.load(state)
+            state = self._program.state
+        self._state = state
+
+    def _eager_step(self, action: Any) -> stepping.Outcome:
+        """One step, operation by operation; after many of them a program is made and tried."""
+        generator: Any = self._generator
+        trial = None
+        if self._eager_steps >= PROGRAM_AFTER and self._may_be_compiled:
+            if self._candidate is None:
+                self._candidate = stepping.program_of(self, self._state, generator)
+            if self._candidate is not None:
+                trial = stepping.tried(self._candidate, self._state, action, generator)
+        self._state, outcome = stepping.eager(self, self._state, action, generator)
+        self._eager_steps += 1
+        if self._eager_steps > PROGRAM_AFTER and self._may_be_compiled:
+            self._judge(trial, outcome)
+        return outcome
+
+    def _judge(self, trial: Any, outcome: stepping.Outcome) -> None:
+        """Take the program if it does for some steps what the rules do, else never."""
+        program, generator = self._candidate, self._generator
+        if program is None or trial is None or generator is None:
+            self._may_be_compiled = False
+        elif not stepping.same(trial, outcome, program, self._state):
+            self._may_be_compiled, self._candidate = False, None
+        elif self._eager_steps == PROGRAM_AFTER + _TRIALS:
+            self._may_be_compiled, self._candidate = False, None
+            if stepping.begins_alike(program, self, generator):
+                self._program = program
+                self._enter(self._state)
+
+    def _checked_action(self, action: Any) -> Any:
+        """An action as a number, or as an array of the space's dtype."""
         space = self.action_space
         if isinstance(space, spaces.Discrete) and space.contains(action):
-            return asarray(int(action), dtype=int64)
+            return int(action)
         if isinstance(space, spaces.Box):
             array = np.asarray(action)
             if array.shape == space.shape and array.dtype.kind in "biuf":
-                return asarray(array.astype(space.dtype))
+                return array.astype(space.dtype)
         raise EnvironmentContractError(
             f"{type(self).__name__}.step: expected an action in {space}, received {action!r}"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from dilim.rl.envs.grid_world import GridWorld
 from dilim.rl.envs.mountain_car import MountainCar
 from dilim.rl.envs.pendulum import Pendulum
 from dilim.rl.envs.snake import Snake
+from dilim.rl.envs.vector import VectorEnvironment
 
 
 @dataclass(frozen=True)
@@ -73,13 +75,51 @@ def make_environment(name: str, **options: Any) -> TensorEnvironment:
     return ENVIRONMENTS[wanted].kind(**options)
 
 
+def make_vector(
+    name: str,
+    num_envs: int,
+    *,
+    max_episode_steps: int | None = None,
+    autoreset_mode: str = "NextStep",
+    **options: Any,
+) -> VectorEnvironment:
+    """Many built-in environments at once, as ``gymnasium.make_vec`` asks for them.
+
+    Args:
+        name: as for `make_environment`.
+        num_envs: how many.
+        max_episode_steps: steps after which an episode is cut.
+        autoreset_mode: see `VectorEnvironment`.
+        options: arguments of the class.
+    """
+    env = make_environment(name, **options)
+    if max_episode_steps is not None:
+        env.max_steps = max_episode_steps
+    return VectorEnvironment(env, num_envs, autoreset_mode=autoreset_mode)
+
+
+def __getattr__(attribute: str) -> Any:
+    """``vector_cartpole`` and so on: `make_vector` of one environment.
+
+    Gymnasium's registry takes the place of a function as text.
+    """
+    what, _, name = attribute.partition("_")
+    if what != "vector" or name not in ENVIRONMENTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {attribute!r}")
+    return functools.partial(make_vector, name)
+
+
 def register_with_gymnasium() -> None:
-    """Make the built-in environments known to ``gymnasium.make``; calling it again is harmless."""
-    for entry in ENVIRONMENTS.values():
+    """Make the built-in environments known to ``gymnasium.make`` and ``gymnasium.make_vec``.
+
+    Calling it again is harmless.
+    """
+    for name, entry in ENVIRONMENTS.items():
         if entry.gymnasium_id not in gymnasium.registry:
             gymnasium.register(
                 entry.gymnasium_id,
                 entry_point=f"{entry.kind.__module__}:{entry.kind.__name__}",
+                vector_entry_point=f"{__name__}:vector_{name}",
                 max_episode_steps=entry.limit,
                 kwargs=entry.options,
             )

@@ -14,16 +14,14 @@ from dilim.tensors.random import Generator
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
-    from dilim.rl.envs.base import TensorEnvironment
+    from dilim.rl.envs.rules import Rules
 
 Running = tuple[State, Tensor]
 Outcome = tuple[Running, Tensor, Tensor, Tensor, Tensor]
 """Running, observation, reward, terminated, truncated."""
 
 
-def moved(
-    env: TensorEnvironment, running: Running, action: Tensor, generator: Generator
-) -> Outcome:
+def moved(env: Rules, running: Running, action: Tensor, generator: Generator) -> Outcome:
     """One step of each environment, by the rules alone."""
     state, steps = running
     following = env.transition(state, action, generator)
@@ -36,9 +34,7 @@ def moved(
     return (following, steps), env.observation(following), reward, terminated, cut & ~terminated
 
 
-def renewed(
-    env: TensorEnvironment, running: Running, ended: Tensor, generator: Generator
-) -> Running:
+def renewed(env: Rules, running: Running, ended: Tensor, generator: Generator) -> Running:
     """New episodes where the old ones have ended; starts are drawn for all environments."""
     state, steps = running
     fresh = env.initial(generator, ended.shape)
@@ -46,7 +42,7 @@ def renewed(
 
 
 def moved_or_renewed(
-    env: TensorEnvironment, running: Running, ended: Tensor, action: Tensor, generator: Generator
+    env: Rules, running: Running, ended: Tensor, action: Tensor, generator: Generator
 ) -> Outcome:
     """One step of each environment; where an episode has ended before, a new one instead."""
     if ended.any():

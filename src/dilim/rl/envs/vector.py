@@ -116,10 +116,11 @@ class VectorEnvironment(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.nd
             The observations, and an empty dict.
         """
         super().reset(seed=seed)
-        if seed is not None:
-            self._generator = Generator(seed)
-        elif self._generator is None:
-            self._generator = Generator(int(self.np_random.integers(2**63)))
+        if self._generator is None:
+            drawn = int(self.np_random.integers(2**63)) if seed is None else seed
+            self._generator = Generator(drawn)
+        elif seed is not None:
+            self._generator.state = Generator(seed).state  # programs draw from this memory
         known = dict(options or {})
         mask = self._checked_mask(known.pop("reset_mask", None))
         check_options(self.env, known)
@@ -228,7 +229,11 @@ class VectorEnvironment(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.nd
         steps = asarray(np.asarray(arrays["steps"], np.int64).copy())
         self._running = None if state is None else (state, steps)
         self._ended = np.asarray(arrays["ended"], np.bool_).copy()
-        self._generator = states.generator_from(arrays)
+        given = states.generator_from(arrays)
+        if given is None or self._generator is None:
+            self._generator = given
+        else:
+            self._generator.state = given.state
 
     def __repr__(self) -> str:
         return f"VectorEnvironment({self.env!r}, {self.num_envs}, {self.mode.value})"
