@@ -61,9 +61,21 @@ def kept_alone(w, u, keep, n):
     return h
 
 
+def used_up_in_each_turn(w, u, keep, n):
+    h = w * u
+    loss = h.sum()
+    for _ in range(n):
+        loss = (w * w).sum()
+        keep.append((loss, h)[0])
+        loss.backward()
+    print(loss)
+    return loss
+
+
 PROGRAMS = (
     kept_and_carried, kept_and_made_anew, kept_and_pulled_back, kept_in_a_branch,
     pulled_back_through_a_branch, kept_alone,
+    used_up_in_each_turn,
 )  # fmt: skip
 
 

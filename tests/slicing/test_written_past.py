@@ -127,6 +127,15 @@ def from_before_the_loop(w, u, n):
     return h
 
 
+def what_a_turn_has_made(w, u, n):
+    h = w * u
+    v = h
+    for _ in range(n):
+        h.detach()[0] = 3.0
+        h = h * 2
+    return v
+
+
 def through_a_branch(w, u, n):
     h = w * 1
     if u.sum() > n:
@@ -163,7 +172,8 @@ PROGRAMS = (
     added_to, given_as_it_is, pulled_back, printed, used_up_before, written_at_a_position,
     view_at_a_position, view_without_gradient, on_one_path, used_on_one_path,
     recorded_on_one_path, in_each_turn, at_the_end_of_a_turn, before_a_view,
-    from_before_the_loop, through_a_branch, through_turns, read_by_a_loop_that_checks,
+    from_before_the_loop, what_a_turn_has_made, through_a_branch, through_turns,
+    read_by_a_loop_that_checks,
 )  # fmt: skip
 
 

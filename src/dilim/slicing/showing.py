@@ -168,6 +168,14 @@ class Showing(Interpreter):
         action.lines += self.objects.refresh(action)
         self._send(action)
 
+    def release(self) -> None:
+        """Use up on the host what the graph has used up of the tape that it has."""
+        lines = self.tapes.releases()
+        if lines:
+            action = self.action(WRITE)
+            action.lines += lines
+            self._send(action)
+
     def _send(self, action: Action) -> None:
         control.send_in(self.trace, action.channel, action.sent, quiet=True)
 

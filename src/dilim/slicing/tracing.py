@@ -82,7 +82,15 @@ class SlicerTrace(Trace):
         vars(self).clear()
 
     def written(self, x: Tensor) -> None:
-        """See `Tracer.written`."""
+        """See `Tracer.written`.
+
+        Raises:
+            Unsliceable: a loop carries it with a gradient, which is not known any more.
+        """
+        if any(
+            head._storage is x._storage and head._requires_grad for head in self._heads.values()
+        ):
+            raise Unsliceable("a tensor with a gradient that a loop carries is written in place")
         self.writes.count(x, self.handle(x).cell)
 
     # --- the tape -------------------------------------------------------------------------

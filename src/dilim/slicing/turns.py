@@ -302,6 +302,7 @@ class Turns(Carried):
         self._check_growth(places, shapes)
         self._test_again()
         slicer.let_go()
+        slicer.release()  # the next turn has a tape of its own
         self.kept = dict(slicer.keeping.held)
         found = slicer.objects.held.items()
         self.recorded = {key: perhaps(known) for key, known in found if is_node(key)}
