@@ -284,10 +284,11 @@ class Sliced(Likeness):
         if learned or unstable:
             new = learned.keys() - self._profile.keys()
             if all(learned[place] is None for place in new):
-                # else much was the host's only because its types were not known
+                # else much was the host's only because its types were not known; what a part could
+                # not do with what it was given, the whole may
                 for decision in unstable:
-                    is_of_path = decision[0] in ("host path", "touched")
-                    (on_paths if is_of_path else self._decisions).add(decision)
+                    own = region.code is not self._code or decision[0] in ("host path", "touched")
+                    (on_paths if own else self._decisions).add(decision)
             for statement, kind in learned.items():
                 known = self._profile.setdefault(statement, kind)
                 if known != kind:
@@ -353,7 +354,7 @@ class Sliced(Likeness):
             region.prepare()
             region.watch = functools.partial(self._watch, region)
             self._made.append(region)
-            self._decisions |= region.decisions
+            self._decisions |= region.decisions if code is self._code else set()
             self._statistics.tensor_operations_native = region.tensor_operations
             self._statistics.tensor_operations_host = region.host_operations(self._profile)
         except Unsliceable as refusal:
