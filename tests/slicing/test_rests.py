@@ -110,6 +110,47 @@ def f(x, n):
         x = x - x.mean() * BOX.n
     return x
 """,
+    "an object whose end is seen": """
+class Ending:
+    def __init__(self, name):
+        self.name = name
+
+    def __del__(self):
+        print("end of", self.name)
+
+def f(x, n):
+    boxes = [Ending("item")]
+    end = Ending("local")
+    x = x * BOX.n
+    bump(n)
+    x = x * BOX.n
+    del end
+    print("after")
+    for i in range(n):
+        x = x - x.mean() * BOX.n
+        boxes.clear()
+        print(i)
+    return x
+""",
+    "a generator that is closed": """
+def rows(x):
+    try:
+        for i in range(3):
+            yield x[i]
+    finally:
+        print("closed")
+
+def f(x, n):
+    items = rows(x)
+    x = x * BOX.n
+    bump(n)
+    for a in items:
+        x = x * a
+        break
+    del items
+    print("after")
+    return x * BOX.n
+""",
     "a name that is unbound": """
 def f(x, n):
     x = x * BOX.n

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from dilim.slicing import ends
 from dilim.slicing.fragments import Left, calls_super
 from dilim.slicing.learning import Learner
 from dilim.slicing.liveness import liveness_of
@@ -125,6 +126,8 @@ class RestWatcher(LoopWatcher):
         return ("return", None) if left == "end" else left
 
     def _run(self, code: Function, frame: Frame, more: Frame, seconds: float) -> Any:
+        if ends.may_be_seen(frame[x] for x in code.codes["reads"] if x in frame):
+            return None
         self._learn()
         return super()._run(code, frame, more, seconds)
 
