@@ -284,8 +284,7 @@ class Sliced(Likeness):
         if learned or unstable:
             new = learned.keys() - self._profile.keys()
             if all(learned[place] is None for place in new):
-                # else much was the host's only because its types were not known; what a part could
-                # not do with what it was given, the whole may
+                # else much was the host's only because its types were not known
                 for decision in unstable:
                     own = region.code is not self._code or decision[0] in ("host path", "touched")
                     (on_paths if own else self._decisions).add(decision)
