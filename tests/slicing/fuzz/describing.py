@@ -6,6 +6,7 @@ element.
 """
 
 import inspect
+import re
 import struct
 import types
 
@@ -42,7 +43,7 @@ class Description:
         if isinstance(value, float):
             return self._say(path, f"{type(value).__name__} {value!r} {float_bits(value)}")
         if isinstance(value, PLAIN):
-            return self._say(path, f"{type(value).__name__} {value!r}")
+            return self._say(path, without_addresses(f"{type(value).__name__} {value!r}"))
         if isinstance(value, tuple):
             self._say(path, f"{type(value).__name__} of {len(value)}")
             return self._items(path, value, depth)
@@ -144,6 +145,11 @@ class Description:
                     continue
                 self.add(f"{path}:{name}", content, depth + 1)
         return None
+
+
+def without_addresses(text):
+    """A text in which objects without a form of their own are shown without their address."""
+    return re.sub(r"(?<= at 0x)[0-9a-f]+(?=>)", "...", text)
 
 
 def float_bits(value):

@@ -21,7 +21,7 @@ import numpy as np
 
 import dilim
 from dilim.tensors import dispatch
-from slicing.fuzz.describing import Description
+from slicing.fuzz.describing import Description, without_addresses
 
 LIMIT = 20.0  # seconds of this process for one call: others may keep the machine busy
 _numbers = itertools.count()
@@ -182,7 +182,7 @@ class _Run:
                 exec(call.after, names, {"result": result})
             except (Exception, TooSlow) as error:
                 caught = error
-        moment.printed = printed.getvalue()
+        moment.printed = without_addresses(printed.getvalue())
         if caught is not None:
             moment.error = _describe_error(caught, self._path, "raised")
             moment.origin = _origin(caught)
@@ -217,7 +217,7 @@ def _seconds_of_slicing(compiled):
 
 def _describe_error(error, path, where, depth=0):
     """Type, message and user's lines of an exception, and of those it came from."""
-    lines = [(f"{where}: type and message", f"{type(error).__name__}: {error}")]
+    lines = [(f"{where}: type and message", without_addresses(f"{type(error).__name__}: {error}"))]
     frames = list(_frames(error, path))
     lines.append((f"{where}: line", f"{frames[-1][1] if frames else None}"))
     lines.append((f"{where}: frames", str(frames)))

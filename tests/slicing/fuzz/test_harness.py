@@ -148,6 +148,16 @@ def test_nan_equals_nan_whatever_its_bits():
     assert texts[0] == texts[1]
 
 
+@pytest.mark.parametrize("show", ["print(g)", "raise KeyError(g)", "return str(g)"])
+def test_addresses_are_no_differences(show):
+    both = [
+        handmade(f"{more}def g():\n    pass\n{show}") for more in ("pass\n", "a = [object()]\n")
+    ]
+    assert compare_recordings(*(record(each, plain) for each in both)) is None
+    other = handmade(f"pass\ndef h():\n    pass\n{show.replace('g', 'h')}")
+    assert compare_recordings(record(both[0], plain), record(other, plain)) is not None
+
+
 def test_an_endless_call_is_a_difference(monkeypatch):
     monkeypatch.setattr("slicing.fuzz.running.LIMIT", 0.2)
     found = compare(handmade("return x"), lambda f: lambda x: [0 for _ in iter(int, 1)])
