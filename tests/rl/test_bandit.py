@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import dilim
 from dilim.errors import EnvironmentContractError
 from dilim.rl import Bandit
 
@@ -26,6 +27,15 @@ def test_payouts_have_the_mean_and_spread_of_their_arm():
         assert rewards.mean() == pytest.approx(mean, abs=0.012)
         assert rewards.std() == pytest.approx(0.1, abs=0.01)
     assert (pulls(Bandit([0.25, 1.0], std=0.0), 0, 5) == 0.25).all()
+
+
+def test_no_payout_is_infinite():
+    env = Bandit([0.0], std=1.0)
+    start = env.initial(dilim.Generator(0), (200_000,))
+    payouts, _ = env.transition(
+        start, dilim.zeros((200_000,), dtype=dilim.int64), dilim.Generator(1)
+    )
+    assert float(abs(payouts).max()) < 5.78  # the logarithm is never that of 0
 
 
 def test_ten_arms_by_default_that_belong_to_the_task():

@@ -1,6 +1,7 @@
 """`check_env` finds each fault that is built in here, and names it."""
 
 import random
+from typing import NamedTuple
 
 import gymnasium
 import numpy as np
@@ -203,6 +204,43 @@ class WrongShape(Walk):
         return next_state
 
 
+class Place(NamedTuple):
+    x: dilim.Tensor
+    steps: dilim.Tensor
+
+
+class Named(Walk):
+    def initial(self, generator, shape=()):
+        return Place(generator.uniform(shape), dilim.zeros(shape))
+
+    def transition(self, state, action, generator):
+        return Place(state.x + action.astype("float32"), state.steps + 1.0)
+
+    def observation(self, state):
+        return state.x[..., None]
+
+    def reward(self, state, action, next_state):
+        return next_state.x
+
+    def terminal(self, state):
+        return state.x > 5.0
+
+
+class Picture(Walk):
+    def __init__(self):
+        super().__init__()
+        self.observation_space = spaces.Box(0, 255, (2, 2), dtype=np.uint8)
+
+    def observation(self, state):
+        shade = (state * 10.0).astype("uint8")[..., None]
+        return dilim.concat([dilim.concat([shade, shade], axis=-1)] * 2, axis=-2)
+
+
+class WholeReward(Walk):
+    def reward(self, state, action, next_state):
+        return action
+
+
 class ForHost(Walk):
     def terminal(self, state):
         places = state[..., 0].numpy()
@@ -219,6 +257,10 @@ class ForHost(Walk):
         (Mixed, "gives environment 0 of 5 another state (value) than when it is alone"),
         (MixedDraws, "gives environment 0 of 5 another state (value) than when it is alone"),
         (OnlyOne, "the rules fail for 5 environments at once"),
+        (
+            WholeReward,
+            "reward() of 5 environments: expected shape (5,) as float32, received (5,) as",
+        ),
         (WrongShape, "reward() of 5 environments: expected shape (5,) as float32, received (5, 1)"),
     ],
 )
@@ -230,6 +272,9 @@ def test_faults_in_rules_are_named(kind, text):
 
 def test_rules_that_do_not_compile_are_told():
     assert check_env(Walk()) == []
+    assert check_env(Picture()) == []
+    [advice] = check_env(Named())
+    assert advice.startswith("the state is a named tuple")
     [advice] = check_env(ForHost())
     assert advice.startswith("in a loop that is compiled, terminal()")
     assert "would still run in Python at each step" in advice

@@ -68,7 +68,7 @@ def test_without_a_seed_runs_differ(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_state_can_be_taken_over_at_any_step(name):
-    for taken_at in range(12):
+    for taken_at in (0, 1, 5, 11):
         env = make_environment(name)
         play(env, taken_at, seed=1)
         other = make_environment(name)

@@ -4,9 +4,11 @@ import copy
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 from rl_worlds import random_action, short_environment
 
 import dilim
+from dilim.errors import EnvironmentContractError
 from dilim.rl import ENVIRONMENTS, CartPole, Pendulum
 from dilim.rl.envs import base
 
@@ -90,6 +92,17 @@ def test_attributes_set_later_are_followed():
     env._limits[0] = 2.4
     env.reset(seed=0)
     assert [env.step(0)[3] for _ in range(2)] == [False, True]
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_smaller_set_of_actions_is_followed_at_once():
+    env = CartPole()
+    play(env, 10, np.random.default_rng(0), seed=0)
+    env.reset()
+    env.step(1)
+    env.action_space = spaces.Discrete(1)
+    with pytest.raises(EnvironmentContractError, match=r"action in Discrete\(1\), received 1"):
+        env.step(1)
 
 
 class Impure(CartPole):

@@ -81,14 +81,16 @@ def _step_of_many(
         ("terminal", env.terminal(following), shape, bool_),
         ("truncation", env.truncation(following) | zeros(shape, dtype=bool_), shape, bool_),
     ]
+    is_right = True
     for name, value, wanted, dtype in expected:
         if value.shape != wanted or (dtype is not None and value.dtype is not dtype):
             kind = f" as {dtype.name}" if dtype is not None else ""
+            is_right = False
             findings.error(
                 f"{name}() of {_MANY} environments: expected shape {wanted}{kind}, received "
                 f"{value.shape} as {value.dtype.name}"
             )
-    return state, following, action
+    return (state, following, action) if is_right else (None, None, action)
 
 
 def _form(tensors: dict[str, Tensor]) -> str:
@@ -139,17 +141,24 @@ def _check_compiled(env: TensorEnvironment, findings: Findings, seed: int) -> No
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PerformanceWarning)
         received = _played(env, compiled, seed)
-    told = compiled.explain()
-    if told.fallbacks or any(transfer.in_loop for transfer in told.transfers):
-        rules = _on_host(env, seed) or ["one of the rules"]
-        findings.advise(
-            f"in a loop that is compiled, {', '.join(rules)} would still run in Python at each "
-            "step; write it in operations of dilim, without numpy(), tolist() and item()"
-        )
     if plain != received:
         findings.error(
             "the rules give other numbers when they are compiled; they may read nothing but their "
             "arguments and what __init__ has set"
+        )
+        return
+    told = compiled.explain()
+    if told.fallbacks or any(transfer.in_loop for transfer in told.transfers):
+        if hasattr(env.initial(Generator(seed)), "_fields"):
+            findings.advise(
+                "the state is a named tuple, which Python makes at each step, also in a loop that "
+                "is compiled; make it a plain tuple"
+            )
+            return
+        rules = _on_host(env, seed) or ["one of the rules"]
+        findings.advise(
+            f"in a loop that is compiled, {', '.join(rules)} would still run in Python at each "
+            "step; write it in operations of dilim, without numpy(), tolist() and item()"
         )
 
 
@@ -202,7 +211,7 @@ def _transitions(
 def _observations(env: TensorEnvironment, state: State) -> Tensor:
     total = zeros(())
     for _ in range(3):
-        total = total + env.observation(state).sum()
+        total = total + env.observation(state).astype(float32).sum()
     return total
 
 

@@ -30,7 +30,8 @@ _RUNNING: Final = frozenset(
 )  # fmt: skip
 """Attributes that the rules do not depend on."""
 _NO_PROGRAM: Final = {
-    "_program": None, "_candidate": None, "_may_be_compiled": True, "_eager_steps": 0
+    "_program": None, "_candidate": None, "_may_be_compiled": True, "_eager_steps": 0,
+    "_usual_actions": 0,
 }  # fmt: skip
 _TRIALS: Final = 8
 """Steps for which a program and the rules have to agree."""

@@ -83,8 +83,8 @@ class TextCanvas:
 
     def line(self, start: Point, end: Point, character: str) -> None:
         """Characters along a line."""
-        for step in range(41):
-            along = step / 40
+        for step in range(101):
+            along = step / 100
             x, y = (a + (b - a) * along for a, b in zip(start, end, strict=True))
             self.mark((x, y), character)
 

@@ -145,7 +145,7 @@ class MountainCar(TensorEnvironment):
 
         def place(x: float, above: float = 0.0) -> tuple[float, float]:
             across = (x - LEFT_END) / (RIGHT_END - LEFT_END) * 600
-            return across, 380 - 330 * (_height(x) + above)
+            return across, 380 - 300 * (_height(x) + above)
 
         road = [LEFT_END + (RIGHT_END - LEFT_END) * k / 40 for k in range(41)]
         for start, end in pairwise(road):
