@@ -45,6 +45,42 @@ class Part:
     name: str = "result"
 
 
+@dataclass(frozen=True, slots=True)
+class Unsure:
+    """A gradient that is there on some paths only; on the others it is -0.0, which adds nothing.
+
+    A sum with one that is there for certain is there for certain. For all else it makes a
+    difference whether there is one.
+
+    Attributes:
+        gradient: what is there.
+        refuse: raises where that matters.
+    """
+
+    gradient: Any
+    refuse: Callable[[], None]
+
+
+def certain(gradient: Any) -> Any:
+    """A gradient for which it matters whether it is there."""
+    if gradient.__class__ is not Unsure:
+        return gradient
+    gradient.refuse()
+    return gradient.gradient
+
+
+def plain(gradient: Any) -> Any:
+    """A gradient, there or not."""
+    return gradient.gradient if gradient.__class__ is Unsure else gradient
+
+
+def added(builder: Any, a: Any, b: Any) -> Any:
+    """The sum of two gradients, of which each may be there or not."""
+    total = builder.add(plain(a), plain(b))
+    is_unsure = a.__class__ is b.__class__ is Unsure
+    return Unsure(total, a.refuse) if is_unsure else total
+
+
 class Joint(ABC):
     """In place of an operation: one with several results, whose gradients are needed together."""
 
@@ -56,10 +92,11 @@ class Joint(ABC):
 
         Args:
             gradients: number of a result -> its gradient; those without one are left out.
-            before: per edge the gradient that it has already, or None.
+            before: per edge the gradient that it has already, or None; it may be `Unsure`.
 
         Returns:
-            Per edge the gradient with this record's share added; None where there is none.
+            Per edge the gradient with this record's share added; None where there is none. It may
+            be `Unsure`.
         """
 
 
@@ -127,6 +164,7 @@ def pull_back(
         gradient = gradients.pop(id(record), None)
         if gradient is None:
             continue
+        gradient = certain(gradient)
         yield record, gradient
         inputs, out = operands(record)
         if isinstance(record.op, Part):
@@ -145,7 +183,7 @@ def pull_back(
             value = inputs[position]
             part = fit(builder, rule(builder, gradient, out, *inputs, **record.params), value)
             previous = gradients.get(id(edge))
-            gradients[id(edge)] = part if previous is None else builder.add(previous, part)
+            gradients[id(edge)] = part if previous is None else added(builder, previous, part)
 
 
 def _pull_joint(
@@ -161,7 +199,7 @@ def _pull_joint(
     for key, is_first, part in zip(keys, first, after, strict=True):
         if part is not None:
             known = None if is_first else gradients.get(key)
-            gradients[key] = part if known is None else builder.add(known, part)
+            gradients[key] = part if known is None else added(builder, known, part)
 
 
 def fit(builder: Any, gradient: Any, value: Any) -> Any:

@@ -15,7 +15,7 @@ from dilim.slicing.given_containers import KEY, Containers
 from dilim.slicing.iterators import Making
 from dilim.slicing.numbers import Number
 from dilim.slicing.one_of import OneOf
-from dilim.slicing.parts import steps_of
+from dilim.slicing.parts import code_of, steps_of
 from dilim.slicing.tracing import SlicerTrace, is_recorded, is_used_up
 from dilim.slicing.values import (
     AtEntry,
@@ -335,7 +335,7 @@ class Objects:
     def _contents(self, cell: Cell, x: Tensor, action: Action) -> str:
         part = self.trace.parts.get(cell)
         if part is not None:
-            place = f"({self._index(part.index, action)})"
+            place = code_of(part.index, lambda x: self.expression(x, action))
             return self._view(
                 part, cell, action, "part", lambda: f"{self._tensor(part.owner, action)}, {place}"
             )
@@ -358,20 +358,6 @@ class Objects:
         elif known.seen is not now:
             action.prelude.append(f"R.refresh({number}, {action.send(x)})")
         return f"O[{number}]"
-
-    def _index(self, index: Any, action: Action) -> str:
-        if index.__class__ is tuple:
-            return "".join(f"{self._place(x, action)}, " for x in index)
-        if index.__class__ is slice:
-            parts = (index.start, index.stop, index.step)
-            return f"slice({', '.join(self.expression(x, action) for x in parts)})"
-        return self.expression(index, action)
-
-    def _place(self, place: Any, action: Action) -> str:
-        if place.__class__ is tuple:  # see `windows`
-            start, length = place
-            return f"R.window({self.expression(start, action)}, {length})"
-        return self._index(place, action)
 
     def refresh(self, action: Action) -> list[str]:
         """Code that brings tensors of the host up to date with what the graph wrote into them."""

@@ -13,7 +13,6 @@ from dilim.ops.table import OPERATIONS
 from dilim.slicing import (
     contents,
     heap,
-    numbers,
     parts,
     picking,
     program,
@@ -157,7 +156,7 @@ def _if_in_range(
         if isinstance(place, Tensor) and place.dtype.name == "bool":
             raise OnHost("a mask beside a number of the program")
         is_number = place.__class__ is Number
-        inside = numbers.lies_inside(place, x.shape[axis]) if is_number else None
+        inside = parts.lies_inside(place, x.shape[axis]) if is_number else None
         if inside is not None:
             fits = inside if fits is None else fits & inside
     is_sure = not any(isinstance(place, Tensor | list) for place in places)

@@ -312,14 +312,6 @@ def unary(function: Callable[[Any], Any], x: Number) -> Number:
     raise OnHost(f"{function.__name__} of a Python number")
 
 
-def lies_inside(index: Number, size: int) -> Tensor | None:
-    """Whether an index fits a dimension of a size, as Python counts; None for certainly."""
-    if index.is_natural and index.bound < size:
-        return None
-    with no_grad():
-        return (index.tensor >= -size) & (index.tensor < size)
-
-
 def truth(x: Number) -> Number:
     """``bool(x)``."""
     if x.kind is bool:

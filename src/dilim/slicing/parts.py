@@ -7,7 +7,7 @@ into it is a write into x.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -125,6 +125,14 @@ def located(x: Tensor, index: Any, is_written: bool = False) -> Any:
     return tuple(found) if index.__class__ is tuple else found[0]
 
 
+def lies_inside(index: Number, size: int) -> Tensor | None:
+    """Whether an index fits a dimension of a size, as Python counts; None for certainly."""
+    if index.is_natural and index.bound < size:
+        return None
+    with no_grad():
+        return (index.tensor >= -size) & (index.tensor < size)
+
+
 def axes_of(places: tuple[Any, ...], rank: int) -> list[int] | None:
     """The axis that each part of an index is about; None where it does not fit."""
     counts = [0 if x is None or x is Ellipsis else _rank(x) for x in places]
@@ -160,6 +168,19 @@ def seen(trace: SlicerTrace, index: Any) -> tuple[Any, ...]:
     return tuple(
         trace.value(trace.handle(x)) if isinstance(x, Tensor) else x for x in of_index(index)
     )
+
+
+def code_of(index: tuple[Any, ...], code: Callable[[Any], str]) -> str:
+    """Python code for the index of a part, from code for each value."""
+
+    def shown(place: Any) -> str:
+        if place.__class__ is tuple:  # see `windows`
+            return f"R.window({code(place[0])}, {place[1]})"
+        if place.__class__ is slice:
+            return f"slice({', '.join(map(code, (place.start, place.stop, place.step)))})"
+        return code(place)
+
+    return f"({''.join(f'{shown(each)}, ' for each in index)})"
 
 
 def follow(trace: SlicerTrace, x: Tensor, part: Part) -> None:

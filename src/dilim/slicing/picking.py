@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from dilim.slicing import bundles, items, numbers, program
+from dilim.slicing import bundles, items, numbers, parts, program
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import needs_value
 from dilim.tensors.elementwise import where
@@ -86,7 +86,7 @@ def _inside(
     slicer: Slicer, step: program.Step, index: Number, size: int, compute: Callable[[], Any]
 ) -> Any:
     """What a function gives where a position lies inside; elsewhere the host raises."""
-    fits = numbers.lies_inside(index, size)
+    fits = parts.lies_inside(index, size)
     return compute() if fits is None else items.checked(slicer, step, fits, compute)
 
 

@@ -210,6 +210,8 @@ class SlicerTrace(Trace):
         self.released.append((node, node.inputs, node.edges))
         node.inputs = _Torn()  # type: ignore[assignment]
 
+    nothing = -0.0  # to which anything can be added: it is the same afterwards
+
     def gradient_on_one_path(self) -> None:
         """See `Trace.gradient_on_one_path`.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dilim.autodiff.walk import leading_to, pull_back, reachable
+from dilim.autodiff.walk import added, certain, leading_to, pull_back, reachable
 from dilim.errors import DtypeError, GradientError, ShapeError
 from dilim.ops.opdef import OpDef
 from dilim.ops.table import OPERATIONS
@@ -148,7 +148,7 @@ def backward(
             pass
         shared: set[int] = {id(seed)}
         for key, value in gradients.items():
-            _accumulate(leaves[key], value, shared)
+            _accumulate(leaves[key], certain(value), shared)
     finally:
         mode.recording = before
     if not keep:
@@ -227,7 +227,9 @@ def gradients(
         for node in walk.nodes:
             node.release()
     return [
-        found[key] if key in found else builder.full(shape=x.shape, value=0.0, dtype=x.dtype)
+        certain(found[key])
+        if key in found
+        else builder.full(shape=x.shape, value=0.0, dtype=x.dtype)
         for key, x in zip(keys, inputs, strict=True)
     ]
 
@@ -246,10 +248,10 @@ def pulled(
         seeds: their gradients; None for none.
         inputs: tensors that require gradients.
         since: a `tape.now`; what was recorded earlier is not walked.
-        before: per input a gradient to which is added, or None.
+        before: per input a gradient to which is added, or None; it may be `Unsure`.
 
     Returns:
-        One gradient per input; None where there is none.
+        One gradient per input; None where there is none. It may be `Unsure`.
     """
     pairs = [(x, g) for x, g in zip(outputs, seeds, strict=True) if g is not None]
     pending = {id(_edge(x)): g for x, g in zip(inputs, before, strict=True) if g is not None}
@@ -259,7 +261,7 @@ def pulled(
         for x, seed in pairs:
             if x.requires_grad:
                 known = pending.get(id(_edge(x)))
-                pending[id(_edge(x))] = seed if known is None else builder.add(known, seed)
+                pending[id(_edge(x))] = seed if known is None else added(builder, known, seed)
         walk = _Walk(roots, since)
         for _ in pull_back(walk.nodes, pending, builder, walk.operands):
             pass

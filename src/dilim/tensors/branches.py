@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from dilim.autodiff.walk import Unsure
 from dilim.ir.graph import Value
-from dilim.tensors.region_tape import Record, Region, Values, pulled_through
+from dilim.tensors.region_pull import pulled_through
+from dilim.tensors.region_tape import Record, Region, Values
 from dilim.tensors.replays import Arrays, Stage
 from dilim.tensors.tensor import Tensor
 from dilim.tensors.tracer import Trace
@@ -43,16 +45,18 @@ class Branch(Region):
         """See `Joint.pull`."""
         trace = self.trace
         seeds = [gradients.get(number) for number in range(len(self.records[0].results))]
-        reached: list[set[int]] = []
+        reached: list[tuple[set[int], set[int]]] = []
 
         def branch(record: Record) -> Callable[[], list[Tensor]]:
             return lambda: pulled_through(trace, record, {}, self.captured, seeds, before, reached)
 
         condition = trace.symbol(self.condition)
         found = list(self.build(trace, condition, *(branch(record) for record in self.records)))
-        if reached[0] != reached[-1]:
-            trace.gradient_on_one_path()
-        return [x if k in reached[0] | reached[-1] else None for k, x in enumerate(found)]
+        (some, sure), (others, sure_else) = reached[0], reached[-1]
+        for k, x in enumerate(found):
+            if k not in sure & sure_else:
+                found[k] = Unsure(x, trace.gradient_on_one_path) if k in some | others else None
+        return found
 
     def again(self, trace: Trace, inputs: list[Tensor], values: Values) -> list[Tensor]:
         """See `Region.again`."""

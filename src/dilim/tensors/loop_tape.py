@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 
 from dilim import dtypes
+from dilim.autodiff.walk import Unsure, plain
 from dilim.errors import GradientError
 from dilim.ir.graph import Graph, Value
 from dilim.ir.structure import captured as captured_by
 from dilim.ops.table import OPERATIONS
 from dilim.tensors.creation import asarray
 from dilim.tensors.dispatch import apply
-from dilim.tensors.region_tape import Record, Region, Values, pulled_through
+from dilim.tensors.region_pull import pulled_through
+from dilim.tensors.region_tape import Record, Region, Values
 from dilim.tensors.regions import cloned
 from dilim.tensors.replays import Arrays, Stage
 from dilim.tensors.tape import mode
@@ -138,16 +140,20 @@ class Turns(Region):
         if self.count is None and self.memory is not None:
             self.memory.ask()
         reached = self.leads_to(gradients, surely=False)
-        unsure = reached - self.leads_to(gradients, surely=True)
-        if any(before[position] is None for position in unsure):
-            self.trace.gradient_on_one_path()
-        shared = before[len(before) - len(self.captured) :]
+        sure = self.leads_to(gradients, surely=True)
+        known = list(map(plain, before))
+        shared = known[len(before) - len(self.captured) :]
         totals = {k: x for k, x in zip(self.captured, shared, strict=True) if x is not None}
         own, totals = self._turned_back({k: gradients[k] for k in self._marked(gradients)}, totals)
         starts = [k for k in range(len(self.start)) if self._has_edge(k)]
         shares = [own[k] if p in reached else None for p, k in enumerate(starts)]
-        found = [_sum(*pair) for pair in zip(before, shares, strict=False)]
-        return found + [totals.get(key) for key in self.captured]
+        found: list[Any] = [_sum(*pair) for pair in zip(known, shares, strict=False)]
+        found += [totals.get(key) for key in self.captured]
+        for position, x in enumerate(found):
+            is_known = before[position] is not None and before[position].__class__ is not Unsure
+            if x is not None and not is_known and position not in sure:
+                found[position] = Unsure(x, self.trace.gradient_on_one_path)
+        return found
 
     def _turned_back(self, own: Gradients, totals: Gradients) -> tuple[Gradients, Gradients]:
         """Gradients of what the loop takes, and of what is captured, from those of its results.
@@ -214,11 +220,14 @@ class Turns(Region):
         } | self.captured
         seeds = [own.get(k) for k in range(len(self.start))]
         before = [None] * len(marked) + [totals.get(key) for key in self.captured]
-        reached: list[set[int]] = []
+        reached: list[tuple[set[int], set[int]]] = []
         found = pulled_through(trace, self.record, given, inputs, seeds, before, reached)
+        ((some, sure),) = reached
+        count = sum(number < len(marked) for number in some)
+        if count > sum(number < len(marked) for number in sure):
+            trace.gradient_on_one_path()  # of what the turn before takes on
         pairs = enumerate(zip([*marked, *self.captured], found, strict=True))
-        parts = [pair for number, pair in pairs if number in reached[0]]
-        count = sum(number < len(marked) for number in reached[0])
+        parts = [pair for number, pair in pairs if number in some]
         return dict(parts[:count]), dict(parts[count:])
 
     def again(self, trace: Trace, inputs: list[Tensor], values: Values) -> list[Tensor]:

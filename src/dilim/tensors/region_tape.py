@@ -18,12 +18,10 @@ from dilim.errors import GradientError
 from dilim.ir.graph import Graph, Value
 from dilim.ir.structure import READ, RECEIVE, walk
 from dilim.ir.structure import captured as captured_by
-from dilim.ops.table import OPERATIONS
-from dilim.tensors.backward import pulled
 from dilim.tensors.dispatch import apply
 from dilim.tensors.regions import cloned, without_effects
 from dilim.tensors.replays import Arrays, Stage
-from dilim.tensors.tape import Node, enable_grad, mode, now
+from dilim.tensors.tape import Node
 from dilim.tensors.tensor import Tensor
 from dilim.tensors.tracer import Trace
 
@@ -336,47 +334,3 @@ def put_on_tape(
             x._node = Node(part, (None,), {}, (whole,), (0,), x._storage.version)  # type: ignore[arg-type]
             x._node.values = [None]
             x._requires_grad = True
-
-
-def fresh(trace: Trace, x: Tensor) -> Tensor:
-    """A tensor equal to x to differentiate by; on x's tape where derivatives are recorded."""
-    if mode.recording:
-        linked: Tensor = apply(OPERATIONS["identity"], x)
-        return linked
-    return trace.symbol(trace.value(trace.handle(x))).requires_grad_()
-
-
-def pulled_through(
-    trace: Trace,
-    record: Record,
-    given: Values,
-    inputs: Mapping[int, Tensor],
-    seeds: Sequence[Tensor | None],
-    before: Sequence[Tensor | None],
-    reached: list[set[int]] | None = None,
-) -> list[Tensor]:
-    """Gradients through one region, inside the region that is being built.
-
-    Args:
-        trace: the graph.
-        record: what the region records.
-        given: see `Record.again`.
-        inputs: id of an edge -> the tensor to differentiate by.
-        seeds: gradients of the results, None for none.
-        before: per input what the gradient is added to, or None.
-        reached: takes the numbers of the inputs that have a gradient; those of the others are 0.
-
-    Returns:
-        One gradient per input.
-    """
-    leaves = {key: fresh(trace, x) for key, x in inputs.items()}
-    since = now()
-    with enable_grad():
-        results = record.again(trace, given, leaves)
-    found = pulled(results, seeds, list(leaves.values()), since, list(before))
-    if reached is not None:
-        reached.append({number for number, gradient in enumerate(found) if gradient is not None})
-    return [
-        trace.full(shape=x.shape, value=0.0, dtype=x.dtype) if gradient is None else gradient
-        for x, gradient in zip(inputs.values(), found, strict=True)
-    ]

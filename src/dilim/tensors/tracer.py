@@ -341,8 +341,11 @@ class Trace(Tracer):
         if len(self.frames) > 1:
             node.values = [self.value(x) if x.__class__ is Handle else None for x in operands]
 
+    nothing = 0.0
+    """What stands for a gradient on a path on which there is none."""
+
     def gradient_on_one_path(self) -> None:
-        """A branch gives something a gradient on one path; on the other that is taken for 0."""
+        """It matters that a branch gives something a gradient on one path only."""
 
     def expect_gradient(self, leaf: Tensor) -> None:
         """See `Tracer.expect_gradient`."""
