@@ -316,3 +316,58 @@ def f(x):
     ),
 }
 PROGRAMS |= _EXPECTED
+
+_CONTAINERS = {
+    "tensors of numbers of the program and of the host": Small(
+        """
+def f(x, n):
+    a, b = x.sum().item(), random.random()
+    y = dilim.tensor([a, 0.5, b, float(n)], dtype=dilim.float32) + dilim.asarray((a, b)).sum()
+    z = dilim.tensor([n, 2, int(x.argmax())]), dilim.tensor([n, 1, a], dtype=dilim.float64)
+    y[1] = b
+    return y, z, dilim.full((2, 3), a) * b, dilim.full(2, n), dilim.full((), b, dtype="float64")
+""",
+        ("[dilim.ones(2), 3]", "[dilim.ones(2) * 1.7, 5]") * 2,
+        None,
+        None,
+    ),
+    "tensors of numbers that find no common type, or do not fit": Small(
+        """
+def f(x, n):
+    a = x.sum().item()
+    y = dilim.tensor([a, n]), dilim.tensor([a > 0, False]), dilim.asarray([[a, 1.0], [2.0, a]])
+    return y, dilim.tensor([int(a), n], dtype=dilim.int8), dilim.tensor([], dtype=dilim.float32)
+""",
+        ("[dilim.ones(2), 3]", "[dilim.ones(2) * 1.7, 5]", "[dilim.ones(2) * 900, 5]"),
+        None,
+        None,
+        raises=(3,),
+        may_leave=True,
+    ),
+    "memory of tensors of numbers is their own": Small(
+        """
+def f(x, n):
+    a = x.sum().item()
+    y, z, w = dilim.full((2,), a), dilim.full((2, 2), n), dilim.tensor([a, a])
+    y[0], z[1, 1] = 7.0, 9
+    w += y
+    return y, z, w, a
+""",
+        ("[dilim.ones(2), 3]", "[dilim.ones(2) * 1.7, 5]") * 2,
+    ),
+    "a dict and a list with numbers of the host": Small(
+        """
+def f(x):
+    d = dict(a=x * 2, n=random.random(), k=random.randint(1, 3))
+    e = {"a": x, "n": float(np.random.rand())}
+    ts = [x, random.random(), x + 1]
+    d["a"] = d["a"] * d["n"] + e["a"] * e["n"]
+    d["k"] -= 1
+    return d, e, ts[0] * ts[1] + ts[2]
+""",
+        ("[dilim.ones(2)]",) * 3,
+        0,
+        None,
+    ),
+}
+PROGRAMS |= _CONTAINERS

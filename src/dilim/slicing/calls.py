@@ -11,11 +11,13 @@ from dilim.slicing import (
     attributes,
     classes,
     contents,
+    items,
     iterators,
     library,
     modes,
     numbers,
     program,
+    received,
     splits,
 )
 from dilim.slicing.attributes import is_dilims, is_module, is_traced
@@ -24,7 +26,7 @@ from dilim.slicing.errors import OnHost, attempted
 from dilim.slicing.inlining import Given, inline
 from dilim.slicing.iterators import ITERATORS
 from dilim.slicing.made_functions import Derivative, Inner, derivative, refuse
-from dilim.slicing.number_calls import extreme, made_of_number
+from dilim.slicing.number_calls import extreme, made_of_numbers
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import PLAIN, check_depth, is_constant, needs_value
 from dilim.slicing.values import (
@@ -83,25 +85,21 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
         function = own
     elif is_traced(function):
         refuse(*args, *keywords.values())
-        simple = _read_of_tensor(function) or made_of_number(function, args, keywords)
+        simple = _read_of_tensor(function) or made_of_numbers(
+            slicer, function, node, args, keywords
+        )
         return simple or library.prepare(slicer, function, node, args, keywords)
     if not isinstance(function, _FUNCTIONS):
         function = _called_method(slicer, function) or function
     users = isinstance(function, _FUNCTIONS)
     if not users:
         refuse(*args, *keywords.values())
+    if function is dict and not args and any(map(received.is_number, keywords.values())):
+        return items.dict_of(slicer, node, step.writes[0], keywords)
     if any(x.__class__ is Host for x in (*args, *keywords.values())):
-        starred = any(isinstance(x, ast.Starred) for x in node.args)
-        if not users or starred or any(keyword.arg is None for keyword in node.keywords):
+        if not users:
             raise OnHost("a host value is given to a function")
-        for x, atom in zip(args, node.args, strict=True):
-            splits.tell_apart(slicer, getattr(atom, "id", ""), x)
-        args = [_given(x, atom) for x, atom in zip(args, node.args, strict=True)]
-        keywords = {
-            keyword.arg: _given(keywords[keyword.arg], keyword.value)
-            for keyword in node.keywords
-            if keyword.arg is not None
-        }
+        args, keywords = _with_names(slicer, node, args, keywords)
     if is_among(function, _CONVERSIONS) and len(args) == 1 and not keywords:
         if function is int and is_float(args[0]):
             return lambda: truncated(slicer, step, args[0])
@@ -134,6 +132,21 @@ def _read_of_tensor(function: Any) -> Compute | None:
     if not isinstance(owner, Tensor) or function.__name__ not in _READS:
         return None
     return lambda: _converted(_READS[function.__name__], owner)
+
+
+def _with_names(
+    slicer: Slicer, node: ast.Call, args: list[Any], keywords: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of a user's function, of which some are values of the host."""
+    if any(isinstance(x, ast.Starred) for x in node.args) or any(
+        x.arg is None for x in node.keywords
+    ):
+        raise OnHost("a host value is given to a function")
+    for x, atom in zip(args, node.args, strict=True):
+        splits.tell_apart(slicer, getattr(atom, "id", ""), x)
+    pairs = [(str(x.arg), x.value) for x in node.keywords]
+    positional = [_given(x, atom) for x, atom in zip(args, node.args, strict=True)]
+    return positional, {key: _given(keywords[key], atom) for key, atom in pairs}
 
 
 def _given(value: Any, atom: ast.expr) -> Any:

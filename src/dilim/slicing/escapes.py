@@ -42,6 +42,7 @@ class Escapes:
     def __init__(self, code: Function) -> None:
         self._places: dict[Statement, _Place] = {}
         self._of: dict[str, list[_Place]] = {}
+        self._readers: dict[str, list[Statement]] = {}
         self._captured = code.captured
         self._local = code.locals
         self._block(code.body, frozenset())
@@ -59,10 +60,17 @@ class Escapes:
         """Whether there is one place at most where what a name has may come to be known so."""
         return len(self._of.get(name, ())) <= 1 and name not in self._captured
 
+    def reader(self, name: str) -> Statement | None:
+        """The one statement that reads a name."""
+        found = self._readers.get(name, ())
+        return found[0] if len(found) == 1 else None
+
     def _block(self, block: Block, loops: frozenset[int]) -> None:
         for statement in block:
             place = self._places[statement] = _Place(len(self._places), loops)
             inner = scopes.inner_blocks(statement)
+            for name in scopes.reads(statement) if not inner else ():
+                self._readers.setdefault(name, []).append(statement)
             if isinstance(statement, Step) and statement.summary is not None:
                 self._block(statement.summary.block, loops)
             for name in self._kept(statement) if not inner else ():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
@@ -191,10 +191,15 @@ def write(
         OnHost: the host has to.
     """
     owner = slicer.atom(target.value)
-    if owner.__class__ is Host or holds_hidden(value):
+    is_taken = isinstance(owner, Tensor) and (received.is_number(value) or received.is_one(value))
+    if owner.__class__ is Host or (holds_hidden(value) and not is_taken):
         raise OnHost
     index = index_of(slicer, target.slice)
     _need_known(index)
+    if is_taken:
+        source: Any = step.node
+        take = functools.partial(received.taken, slicer, source.value, value)
+        return lambda: _write_tensor(slicer, step, owner, index, take())
     if isinstance(owner, Tensor):
         contents.operand(value)
         if isinstance(value, Tensor) and parts.is_at(slicer.trace, value, owner, index):
@@ -265,6 +270,7 @@ def display(slicer: Slicer, node: ast.Tuple | ast.List, target: str) -> Callable
         OnHost: the host has to.
     """
     items: list[Any] = []
+    atoms: dict[int, ast.expr] = {}
     has_star = any(isinstance(element, ast.Starred) for element in node.elts)
     if isinstance(node, ast.Tuple) and not has_star and slicer.ends_with(target):
         values = [slicer.handle(element) for element in node.elts]
@@ -278,31 +284,58 @@ def display(slicer: Slicer, node: ast.Tuple | ast.List, target: str) -> Callable
                 raise OnHost
             items.extend(contents.opened(slicer, value))
         else:
-            value = slicer.handle(element)
-            if holds_hidden(value):
-                raise OnHost
-            items.append(value)
-    if isinstance(node, ast.Tuple):
-        return lambda: tuple(items)
-    return lambda: slicer.make(list(items))
+            items.append(slicer.handle(element))
+            atoms[len(items) - 1] = element
+
+    _check(slicer, target, items)
+
+    def made() -> Any:
+        found = [received.taken(slicer, atoms.get(k), x) for k, x in enumerate(items)]
+        return tuple(found) if isinstance(node, ast.Tuple) else slicer.make(found)
+
+    return made
 
 
-def dictionary(slicer: Slicer, node: ast.Dict) -> Callable[[], Any]:
-    """How to make a dict.
+def _check(slicer: Slicer, target: str, values: Sequence[Any]) -> None:
+    """See to it that the graph can have all that is put into a container.
+
+    Raises:
+        OnHost: the host has something.
+    """
+    hidden = [x for x in values if holds_hidden(x)]
+    if not all(map(received.is_number, hidden)):
+        raise OnHost
+    if hidden and not received.goes_into(slicer, target, values):
+        raise OnHost
+
+
+def dictionary(slicer: Slicer, node: ast.Dict, target: str) -> Callable[[], Any]:
+    """How to make a dict; see `display`.
 
     Raises:
         OnHost: the host has to.
     """
-    made = {}
+    pairs = []
     for key, value in zip(node.keys, node.values, strict=True):
         if key is None:
             raise OnHost
         known = slicer.atom(key)
-        item = slicer.handle(value)
-        if not is_constant(known) or holds_hidden(item):
+        if not is_constant(known):
             raise OnHost
-        made[known] = item
-    return lambda: slicer.make(made)
+        pairs.append((known, value, slicer.handle(value)))
+    _check(slicer, target, [x for *_, x in pairs])
+    return lambda: slicer.make({k: received.taken(slicer, x, item) for k, x, item in pairs})
+
+
+def dict_of(
+    slicer: Slicer, call: ast.Call, target: str, keywords: dict[str, Any]
+) -> Callable[[], Any]:
+    """How to make a dict of keyword arguments; see `display`."""
+    if any(x.arg is None for x in call.keywords):
+        raise OnHost("keyword arguments of the host")
+    _check(slicer, target, list(keywords.values()))
+    pairs = [(str(x.arg), x.value) for x in call.keywords]
+    return lambda: slicer.make({k: received.taken(slicer, x, keywords[k]) for k, x in pairs})
 
 
 def unpack(slicer: Slicer, target: Any, value: Any) -> Callable[[], None]:

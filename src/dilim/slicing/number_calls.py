@@ -6,21 +6,27 @@ the number would be taken for beside the tensors of the call.
 
 from __future__ import annotations
 
+import ast
+import functools
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dilim import dtypes
-from dilim.slicing import numbers
+from dilim.slicing import contents, numbers, received
 from dilim.slicing.errors import OnHost, attempted
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import beside
-from dilim.slicing.values import is_among, owner_of
+from dilim.slicing.values import holds_number, is_among, owner_of
 from dilim.tensors import elementwise
-from dilim.tensors.creation import asarray, tensor
+from dilim.tensors.creation import as_shape, asarray, full, tensor
+from dilim.tensors.manipulation import broadcast_to, stack
 from dilim.tensors.random import Generator
 from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    from dilim.slicing.slicer import Slicer
 
 _MAKERS: Final = (Tensor, tensor, asarray)
 _OPERATIONS: Final = frozenset(
@@ -31,19 +37,30 @@ _OPERATIONS: Final = frozenset(
 """Operations on tensors of one dtype, any of which may be a number."""
 _NATURAL: Final = {int: dtypes.DEFAULT_INT, float: dtypes.DEFAULT_FLOAT, bool: dtypes.bool_}
 
+_EXACT: Final = 1 << 53
+"""Up to which all ints are floats, so that it does not matter through which type they go."""
+
 Compute = Callable[[], Any]
 
 
-def made_of_number(function: Any, args: list[Any], keywords: dict[str, Any]) -> Compute | None:
-    """How to make or fill a tensor with a number of the program; None for other calls."""
-    if len(args) != 1 or args[0].__class__ is not Number:
+def made_of_numbers(
+    slicer: Slicer, function: Any, node: ast.Call, args: list[Any], keywords: dict[str, Any]
+) -> Compute | None:
+    """How to make or fill a tensor with numbers of the program; None for other calls."""
+    given = args[-1] if args else None
+    if given.__class__ in (list, tuple) and len(args) == 1 and is_among(function, _MAKERS):
+        are_numbers = holds_number(given) and keywords.keys() <= {"dtype"}
+        return (lambda: _stacked(slicer, given, keywords.get("dtype"))) if are_numbers else None
+    if given.__class__ is not Number and not received.is_number(given):
         return None
-    if is_among(function, _MAKERS):
-        return lambda: _made(args[0], **keywords)
+    take = functools.partial(received.taken, slicer, node.args[-1], given)
+    if len(args) == 1 and is_among(function, _MAKERS):
+        return lambda: _made(take(), **keywords)
+    if len(args) == 2 and function is full and keywords.keys() <= {"dtype"}:
+        return lambda: _full(slicer, args[0], take(), keywords.get("dtype"))
     owner = owner_of(function)
-    if isinstance(owner, Tensor) and function.__name__ == "fill_" and not keywords:
-        return lambda: _filled(owner, args[0])
-    return None
+    is_filled = isinstance(owner, Tensor) and function.__name__ == "fill_" and len(args) == 1
+    return (lambda: _filled(owner, take())) if is_filled and not keywords else None
 
 
 def with_tensors(
@@ -75,6 +92,36 @@ def _made(x: Number, **keywords: Any) -> Tensor:
     kind = _NATURAL[x.kind] if dtype is None else attempted(dtypes.as_dtype, dtype)
     made = numbers.as_tensor(x, kind)
     return asarray(made, copy=True) if made is x.tensor else made
+
+
+def _full(slicer: Slicer, shape: Any, value: Number, dtype: Any) -> Tensor:
+    """A tensor of one number in all places."""
+    known = attempted(as_shape, contents.argument(slicer, shape))
+    kind = _NATURAL[value.kind] if dtype is None else attempted(dtypes.as_dtype, dtype)
+    with no_grad():
+        return _own(slicer, broadcast_to(numbers.as_tensor(value, kind), known))
+
+
+def _stacked(slicer: Slicer, items: Any, dtype: Any) -> Tensor:
+    """A tensor of a row of numbers.
+
+    Raises:
+        OnHost: it depends on them which type they have in common, or how they are rounded.
+    """
+    row = [numbers.symbolic(slicer.trace, x) for x in items if numbers.is_number(x)]
+    kinds = {x.kind for x in row}
+    wanted = next(iter(kinds), int) if dtype is None else dtype
+    kind = _NATURAL[wanted] if dtype is None else attempted(dtypes.as_dtype, dtype)
+    is_large = kind.is_floating and any(x.kind is int and x.bound > _EXACT for x in row)
+    if len(row) < len(items) or bool in kinds or is_large or (dtype is None and len(kinds) > 1):
+        raise OnHost("numbers for a tensor")
+    with no_grad():
+        return _own(slicer, stack([numbers.as_tensor(x, kind) for x in row]))
+
+
+def _own(slicer: Slicer, x: Tensor) -> Tensor:
+    """A tensor with memory of its own."""
+    return slicer.trace.symbol(slicer.trace.value(slicer.trace.handle(x)))
 
 
 def _filled(x: Tensor, value: Number) -> Tensor:

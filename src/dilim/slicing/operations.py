@@ -109,7 +109,7 @@ def _expression(slicer: Slicer, step: program.Step, node: Any) -> Callable[[], A
         case ast.Tuple() | ast.List():
             return items.display(slicer, node, step.writes[0])
         case ast.Dict():
-            return items.dictionary(slicer, node)
+            return items.dictionary(slicer, node, step.writes[0])
         case ast.Lambda():
             made = made_functions.inner(slicer, step, node, step.writes[0])
             return lambda: made

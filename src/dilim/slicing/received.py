@@ -9,13 +9,14 @@ from __future__ import annotations
 import ast
 import operator
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.ir.types import Type
 from dilim.slicing import parts, program, splits
-from dilim.slicing.attributes import in_classes
+from dilim.slicing.attributes import in_classes, is_traced
 from dilim.slicing.errors import OnHost, Restart, attempted
+from dilim.slicing.escapes import escapes_of
 from dilim.slicing.iterators import Making
 from dilim.slicing.values import Host, is_among, known
 from dilim.tensors.tensor import Tensor
@@ -34,6 +35,35 @@ _READERS: Final = (float, int, bool)
 def is_one(value: Any) -> bool:
     """Whether a value is a tensor of the host of which the graph can get the numbers."""
     return value.__class__ is Host and isinstance(known(value.kind), Type)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number of the host that the graph can get."""
+    return value.__class__ is Host and known(value.kind) in (int, float, bool)
+
+
+def goes_into(slicer: Slicer, target: str, values: Iterable[Any]) -> bool:
+    """Whether numbers of the host are received where they are put into a container.
+
+    Not where it is one for the host, as far as one can see.
+
+    Args:
+        slicer: who interprets.
+        target: the name of the container.
+        values: all that is put into it.
+    """
+    if target[0] != "%":
+        return any(isinstance(x, Tensor) for x in values)
+    reader = escapes_of(slicer.scope.code).reader(target)
+    match getattr(getattr(reader, "node", None), "value", None):
+        case ast.Call(func=ast.Name() as function):
+            return is_traced(_value(slicer, function))
+    return False
+
+
+def taken(slicer: Slicer, atom: Any, value: Any) -> Any:
+    """What an atom stands for; a value of the host is received."""
+    return slicer.receive(atom.id, value.kind) if value.__class__ is Host else value
 
 
 def attribute(slicer: Slicer, node: ast.Attribute, owner: Host) -> Callable[[], Any]:
