@@ -30,3 +30,17 @@ def f(x):
     check(text, *[Call("[dilim.ones(2)]")] * 4, may_leave=True)
     regions = set(map(id, attempts))
     assert len(attempts) == len(regions)
+
+
+def test_what_leaves_a_program_is_compiled_only_when_it_has_to():
+    text = """
+NOTES = [1.0]
+
+def f(x, spoil):
+    x = x * NOTES[0]
+    print(x.sum(), end="") if not spoil else NOTES.__setitem__(0, 2.0)
+    return x + NOTES[0]
+"""
+    calls = [Call("[dilim.ones(2), False]")] * 3
+    [region] = check(text, *calls, may_leave=True).compiled.programs
+    assert "leaving_source" not in vars(region)

@@ -15,7 +15,7 @@ from dilim.ir.structure import STRUCTURAL, walk
 from dilim.ir.types import Type
 from dilim.runtime.cache import cache
 from dilim.slicing import handing_back, heap, modes, program
-from dilim.slicing.actions import CHECK, END, EXIT, RECEIVE, TURN, Action
+from dilim.slicing.actions import CHECK, END, EXIT, LEAVE, RECEIVE, TURN, Action
 from dilim.slicing.changes import kinds_of
 from dilim.slicing.direct import direct_call
 from dilim.slicing.endings import Ending, ending_of
@@ -274,8 +274,17 @@ class Region:
 
     @functools.cached_property
     def source(self) -> Any:
-        """The code of all actions."""
-        return module_of(self.actions, self.constants, self.is_checked)
+        """The code of all actions but those that leave the program; see `module_of`."""
+        return self._source_of(False)
+
+    @functools.cached_property
+    def leaving_source(self) -> Any:
+        """The code of those: much of it, and hardly ever needed."""
+        return self._source_of(True)
+
+    def _source_of(self, leave: bool) -> Any:
+        actions = [x for x in self.actions if (x.channel[0] == LEAVE) is leave]
+        return module_of(actions, self.constants, self.is_checked)
 
     @functools.cached_property
     def gate(self) -> Callable[..., Any]:

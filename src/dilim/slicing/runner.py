@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dilim.ir.types import Type, type_of
-from dilim.slicing.actions import WRITE, Action
+from dilim.slicing.actions import LEAVE, WRITE, Action
 from dilim.slicing.gates import is_equal
 from dilim.slicing.leaving import Left
 from dilim.slicing.runs import Leaves, Run
@@ -191,7 +192,23 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _handlers(region: Region, host: Run) -> dict[str, Callable[..., Any]]:
-    code, kinds = region.source
+    """The function of each channel; those that leave the program are compiled when one has to."""
+
+    @functools.cache
+    def leaving() -> dict[str, Callable[..., Any]]:
+        return _built(region, host, *region.leaving_source)
+
+    def left(channel: str) -> Callable[..., Any]:
+        return lambda values: leaving()[channel](values)
+
+    channels = (action.channel for action in region.actions if action.channel[0] == LEAVE)
+    return _built(region, host, *region.source) | {channel: left(channel) for channel in channels}
+
+
+def _built(
+    region: Region, host: Run, code: Any, kinds: Sequence[Type]
+) -> dict[str, Callable[..., Any]]:
+    """The functions of a module; see `module_of`."""
     space: dict[str, Any] = {}
     exec(code, space)
     makers = [_maker(kind, region.is_native) for kind in kinds]
@@ -215,7 +232,7 @@ _BOUND: Final = re.compile(r"( *)R\.bind\((F\[[0-9]+\]), ('[^']+'), (.*)\)")
 def module_of(
     actions: Sequence[Action], constants: Mapping[str, Any], is_checked: bool
 ) -> tuple[Any, list[Type]]:
-    """The code of all actions, and the types of the tensors that it makes.
+    """The code of some actions, and the types of the tensors that it makes.
 
     Args:
         actions: the actions.
