@@ -196,13 +196,24 @@ def _handlers(region: Region, host: Run) -> dict[str, Callable[..., Any]]:
 
     @functools.cache
     def leaving() -> dict[str, Callable[..., Any]]:
-        return _built(region, host, *region.leaving_source)
+        return _built(region, host, *source_of(region, leaving=True))
 
     def left(channel: str) -> Callable[..., Any]:
         return lambda values: leaving()[channel](values)
 
     channels = (action.channel for action in region.actions if action.channel[0] == LEAVE)
-    return _built(region, host, *region.source) | {channel: left(channel) for channel in channels}
+    return _built(region, host, *source_of(region, leaving=False)) | {
+        channel: left(channel) for channel in channels
+    }
+
+
+def source_of(region: Region, *, leaving: bool) -> tuple[Any, list[Type]]:
+    """The code of the actions that leave the program, which is much, or that of all others."""
+    if leaving not in region.sources:
+        actions = [x for x in region.actions if (x.channel[0] == LEAVE) is leaving]
+        region.sources[leaving] = module_of(actions, region.constants, region.is_checked)
+    found: tuple[Any, list[Type]] = region.sources[leaving]
+    return found
 
 
 def _built(
