@@ -6,12 +6,13 @@ import dataclasses
 import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dilim.slicing import bundles, parts
 from dilim.slicing.errors import Restart, Unsliceable
+from dilim.slicing.numbers import Number
 from dilim.slicing.parts import Part
-from dilim.slicing.values import Choice, Held, MadeFunction, items_of, owner_of
+from dilim.slicing.values import Choice, Held, Host, MadeFunction, items_of, owner_of
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -192,6 +193,10 @@ def _tensors(value: Any) -> Iterator[Tensor]:
         yield from _tensors(value.no)
 
 
+_WITHOUT: Final = frozenset({Tensor, Number, Host, bool, int, float, str, type(None)})
+"""Types of most values; none of them leads to a list or dict."""
+
+
 def containers(
     envs: Iterable[dict[str, Any]], heap: dict[Any, Any], contents: dict[int, Any]
 ) -> dict[int, None]:
@@ -208,6 +213,8 @@ def containers(
     places = [x for env in envs for x in env.values()] + list(heap.values())
     while places:
         value = places.pop()
+        if value.__class__ in _WITHOUT:
+            continue
         if value.__class__ is tuple:
             places += value
         elif isinstance(value, MadeFunction):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
@@ -28,7 +28,7 @@ from dilim.slicing.learning import kind_of
 from dilim.slicing.leaves import follow_leaves
 from dilim.slicing.pieces import Later, fragments_by_function
 from dilim.slicing.report import Notes
-from dilim.slicing.runner import Runner, interrupt, module_of
+from dilim.slicing.runner import Runner, interrupt
 from dilim.slicing.slicer import Slicer
 from dilim.slicing.tracebacks import of_operation
 from dilim.slicing.tracing import SlicerTrace
@@ -65,6 +65,7 @@ class Region:
         numerics: see `dilim.compile`.
         backend: likewise.
         after: for a region that is a loop of a running function: the names that are read after it.
+        hints: see `Tried`.
 
     Attributes:
         graph: the graph program.
@@ -77,6 +78,7 @@ class Region:
         learned: types of values of the host that were asked for, by statement and name.
         seen: likewise, of the rest of runs that were left to the host.
         left: why the rest of a run was left to the host, and how often.
+        sources: the code of actions; see `runner.source_of`.
         cache_hits: pieces of machine code that were found on disk.
         cache_misses: pieces that were not.
 
@@ -95,6 +97,7 @@ class Region:
         numerics: str,
         backend: str,
         after: frozenset[str] | None = None,
+        hints: Set[Any] = frozenset(),
     ) -> None:
         self.after = after
         self.unstable: set[Any] = set()
@@ -109,7 +112,7 @@ class Region:
             except Restart as restart:
                 if restart.decision in decisions:
                     raise Unsliceable("slicing finds no end", 0) from None
-                decisions.add(restart.decision)
+                decisions |= hints if restart.decision in hints else {restart.decision}
         else:
             raise Unsliceable("slicing finds no end", 0)
         self.decisions = {x for x in decisions if x[0] == "host"}
@@ -126,6 +129,7 @@ class Region:
         self._free: list[Runner] = []
         self._runners: list[Runner] = []
         self.narrator: Any = None
+        self.sources: dict[bool, Any] = {}
         self.watch: Callable[[Level, Leaving], Observer] | None = None
         self.trial: Trial | None = None
         self.cache_hits = self.cache_misses = 0
@@ -271,11 +275,6 @@ class Region:
     def is_native(self) -> bool:
         """Whether machine code runs the graph program."""
         return self._settings[1] == "llvm"
-
-    @functools.cached_property
-    def source(self) -> Any:
-        """The code of all actions."""
-        return module_of(self.actions, self.constants, self.is_checked)
 
     @functools.cached_property
     def gate(self) -> Callable[..., Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dilim.ir.types import Type, type_of
-from dilim.slicing.actions import WRITE, Action
+from dilim.slicing.actions import LEAVE, WRITE, Action
 from dilim.slicing.gates import is_equal
 from dilim.slicing.leaving import Left
 from dilim.slicing.runs import Leaves, Run
@@ -191,7 +192,34 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _handlers(region: Region, host: Run) -> dict[str, Callable[..., Any]]:
-    code, kinds = region.source
+    """The function of each channel; those that leave the program are compiled when one has to."""
+
+    @functools.cache
+    def leaving() -> dict[str, Callable[..., Any]]:
+        return _built(region, host, *source_of(region, leaving=True))
+
+    def left(channel: str) -> Callable[..., Any]:
+        return lambda values: leaving()[channel](values)
+
+    channels = (action.channel for action in region.actions if action.channel[0] == LEAVE)
+    return _built(region, host, *source_of(region, leaving=False)) | {
+        channel: left(channel) for channel in channels
+    }
+
+
+def source_of(region: Region, *, leaving: bool) -> tuple[Any, list[Type]]:
+    """The code of the actions that leave the program, which is much, or that of all others."""
+    if leaving not in region.sources:
+        actions = [x for x in region.actions if (x.channel[0] == LEAVE) is leaving]
+        region.sources[leaving] = module_of(actions, region.constants, region.is_checked)
+    found: tuple[Any, list[Type]] = region.sources[leaving]
+    return found
+
+
+def _built(
+    region: Region, host: Run, code: Any, kinds: Sequence[Type]
+) -> dict[str, Callable[..., Any]]:
+    """The functions of a module; see `module_of`."""
     space: dict[str, Any] = {}
     exec(code, space)
     makers = [_maker(kind, region.is_native) for kind in kinds]
@@ -215,7 +243,7 @@ _BOUND: Final = re.compile(r"( *)R\.bind\((F\[[0-9]+\]), ('[^']+'), (.*)\)")
 def module_of(
     actions: Sequence[Action], constants: Mapping[str, Any], is_checked: bool
 ) -> tuple[Any, list[Type]]:
-    """The code of all actions, and the types of the tensors that it makes.
+    """The code of some actions, and the types of the tensors that it makes.
 
     Args:
         actions: the actions.

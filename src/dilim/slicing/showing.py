@@ -216,5 +216,10 @@ class Showing(Interpreter):
 
 def asks_gradient(action: Action) -> bool:
     """Whether statements of an action ask for the attribute ``grad``, other than in functions."""
-    nodes = (x for each in action.statements for x in ast.walk(getattr(each, "node", ast.Pass())))
-    return any("grad" in (getattr(x, "attr", ""), getattr(x, "value", "")) for x in nodes)
+    nodes = (getattr(each, "node", None) for each in action.statements)
+    return any(node is not None and _names_gradient(node) for node in nodes)
+
+
+@functools.lru_cache(maxsize=4096)
+def _names_gradient(node: ast.AST) -> bool:
+    return any("grad" in (getattr(x, "attr", ""), getattr(x, "value", "")) for x in ast.walk(node))

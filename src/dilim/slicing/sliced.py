@@ -339,10 +339,10 @@ class Sliced(Likeness):
         tried.decisions |= self._decisions | self._on_paths.get(code, set())
         started = time.perf_counter()
         try:
-            known, settings = tried.decisions, self._settings
             region = Region(
-                code, self._function, frame, self._profile, known, after=after, **settings
-            )
+                code, self._function, frame, self._profile, tried.decisions,
+                after=after, hints=tried.hints, **self._settings,
+            )  # fmt: skip
             if self._after and is_idle(region.graph):
                 raise Unsliceable("its loops do nothing with tensors")
             if seconds < self._after and not region.is_compiled:

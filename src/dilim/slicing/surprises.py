@@ -138,10 +138,16 @@ def _recorded(slicer: Hosting) -> Iterator[Tensor]:
     for scope in slicer.scopes:
         names = scope.names_after(scope.at)
         for name, value in scope.env.items():
+            if value.__class__ in _WITHOUT_TAPE:
+                continue
             if name in names or name not in scope.code.locals:
                 yield from _recorded_in(value)
     for value in slicer.heap.values():
         yield from _recorded_in(value)
+
+
+_WITHOUT_TAPE: Final = frozenset({Number, Host, bool, int, float, str, type(None)})
+"""Types of many values; none of them is, or has inside, a tensor that was recorded."""
 
 
 def _recorded_in(value: Any) -> Iterator[Tensor]:
@@ -152,11 +158,11 @@ def _recorded_in(value: Any) -> Iterator[Tensor]:
     elif value.__class__ is dict:
         parts = value.values()
     else:
-        parts = ()
+        if isinstance(value, Tensor) and value._node is not None and not is_used_up(value):
+            yield value
+        return
     for part in parts:
         yield from _recorded_in(part)
-    if isinstance(value, Tensor) and value._node is not None and not is_used_up(value):
-        yield value
 
 
 def _leave(slicer: Hosting, reason: str, again: bool, follows: bool, decision: Any) -> None:

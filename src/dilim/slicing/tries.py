@@ -24,11 +24,14 @@ class Tried:
         profile: the types of values of the host that were known.
         decisions: what slicing has learned; see `Region`.
         refusals: how often it has failed.
+        hints: what slicing had learned when fewer types were known. Where some of that shows to
+            hold again, all of it is believed.
     """
 
     profile: dict[Any, Any]
     decisions: set[Any] = field(default_factory=set)
     refusals: int = 0
+    hints: set[Any] = field(default_factory=set)
 
     @property
     def is_hopeless(self) -> bool:
@@ -53,7 +56,8 @@ class Tries:
         key = code, *((name, _kind(value)) for name, value in frame.items())
         known = self._known.get(key)
         if known is None or known.profile != profile:
-            known = self._known[key] = Tried(dict(profile))
+            hints = set() if known is None else known.decisions | known.hints
+            known = self._known[key] = Tried(dict(profile), hints=hints)
         return known
 
 
