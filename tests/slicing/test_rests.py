@@ -151,6 +151,26 @@ def f(x, n):
     print("after")
     return x * BOX.n
 """,
+    "a generator that is not read again": """
+def rows(x):
+    try:
+        for i in range(3):
+            yield x[i]
+    finally:
+        print("closed")
+
+def f(x, n):
+    items = rows(x)
+    for a in items:
+        x = x * a
+        break
+    x = x * BOX.n
+    bump(n)
+    x = x * BOX.n
+    items = None
+    print("after")
+    return x * BOX.n
+""",
     "a name that is unbound": """
 def f(x, n):
     x = x * BOX.n

@@ -6,6 +6,7 @@ it.
 
 from __future__ import annotations
 
+import gc
 import random
 import types
 import weakref
@@ -25,6 +26,10 @@ _PLAIN: Final = (
     *(int, float, complex, str, bytes, type(None), range, slice, type, DType, Enum),
     *(np.generic, np.dtype, np.ufunc, types.ModuleType, types.BuiltinFunctionType),
     *(random.Random, np.random.Generator, np.random.RandomState),
+)
+_ITERATORS: Final[tuple[type, ...]] = (
+    *(enumerate, zip, reversed, type(iter(())), type(iter([])), type(reversed([]))),
+    *(type(iter(range(0))), type(iter({})), type(iter({}.items())), type(iter({}.values()))),
 )
 _CONTAINERS: Final = (list, tuple, set, frozenset, deque)
 
@@ -52,6 +57,8 @@ def _inside(value: Any) -> Iterable[Any] | None:
         return value  # type: ignore[no-any-return]
     if kind is dict:
         return [*value, *value.values()]
+    if kind in _ITERATORS:
+        return gc.get_referents(value)
     if kind is types.MethodType:
         return (value.__self__, value.__func__)
     if weakref.getweakrefcount(value):

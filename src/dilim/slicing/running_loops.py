@@ -126,7 +126,7 @@ class RestWatcher(LoopWatcher):
         return ("return", None) if left == "end" else left
 
     def _run(self, code: Function, frame: Frame, more: Frame, seconds: float) -> Any:
-        if ends.may_be_seen(frame[x] for x in code.codes["reads"] if x in frame):
+        if ends.may_be_seen(frame.values()):
             return None
         self._learn()
         return super()._run(code, frame, more, seconds)
