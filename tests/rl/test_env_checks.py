@@ -236,6 +236,15 @@ class Picture(Walk):
         return dilim.concat([dilim.concat([shade, shade], axis=-1)] * 2, axis=-2)
 
 
+class View(Picture):
+    def __init__(self):
+        super().__init__()
+        self.observation_space = spaces.Box(-100.0, 100.0, (1, 1), dtype=np.float32)
+
+    def observation(self, state):
+        return state[..., None]
+
+
 class WholeReward(Walk):
     def reward(self, state, action, next_state):
         return action
@@ -273,6 +282,8 @@ def test_faults_in_rules_are_named(kind, text):
 def test_rules_that_do_not_compile_are_told():
     assert check_env(Walk()) == []
     assert check_env(Picture()) == []
+    [advice] = check_env(View())
+    assert advice.endswith("see that the observation is no view of the state")
     [advice] = check_env(Named())
     assert advice.startswith("the state is a named tuple")
     [advice] = check_env(ForHost())

@@ -266,22 +266,25 @@ def _check_state(env: Any, findings: Findings, seed: int) -> None:
                 "exactly also within an episode"
             )
         return
-    observation, info = env.reset(seed=seed)
     env.action_space.seed(seed)
-    actions = [_action(env, info) for _ in range(30)]
-    for action in actions[:5]:
-        if any(env.step(action)[2:4]):
-            env.reset()
-    kept = env.get_state()
+    _, info = env.reset(seed=seed)
+    for _ in range(5):
+        *_, terminated, truncated, info = env.step(_action(env, info))
+        if terminated or truncated:
+            _, info = env.reset()
+    kept, first = env.get_state(), info
     runs = []
     for _ in range(2):
         env.set_state(kept)
+        env.action_space.seed(seed)
         run: list[tuple[Any, ...]] = []
-        for action in actions:
-            observation, reward, terminated, truncated, _ = env.step(action)
+        info = first
+        for _ in range(30):
+            observation, reward, terminated, truncated, info = env.step(_action(env, info))
             run.append((copy.deepcopy(observation), reward, terminated, truncated))
             if terminated or truncated:
-                run.append((copy.deepcopy(env.reset()[0]),))
+                observation, info = env.reset()
+                run.append((copy.deepcopy(observation),))
         runs.append(run)
     if not _same(*runs):
         findings.error(

@@ -155,7 +155,13 @@ def _check_compiled(env: TensorEnvironment, findings: Findings, seed: int) -> No
                 "is compiled; make it a plain tuple"
             )
             return
-        rules = _on_host(env, seed) or ["one of the rules"]
+        rules = _on_host(env, seed)
+        if not rules:
+            findings.advise(
+                "a loop of the rules that is compiled still runs in Python at each step, although "
+                "each rule alone would not; see that the observation is no view of the state"
+            )
+            return
         findings.advise(
             f"in a loop that is compiled, {', '.join(rules)} would still run in Python at each "
             "step; write it in operations of dilim, without numpy(), tolist() and item()"

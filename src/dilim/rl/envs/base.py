@@ -26,7 +26,7 @@ _NAMELESS: Final = ("self", "generator", "shape")
 _RUNNING: Final = frozenset(
     {"steps", "max_steps", "render_mode", "spec", "_state", "_ended", "_generator", "_np_random",
      "_np_random_seed", "_usual_actions", "_eager_steps", "_may_be_compiled", "_candidate",
-     "_program"}
+     "_program", "_mask"}
 )  # fmt: skip
 """Attributes that the rules do not depend on."""
 _NO_PROGRAM: Final = {
@@ -48,6 +48,7 @@ class TensorEnvironment(Rules, gymnasium.Env[np.ndarray, Any]):
         reward(state, action, next_state)     -> float32
         terminal(state)                       -> bool: the episode has ended by the rules
         truncation(state)                     -> bool: it is cut short (optional)
+        action_mask(state)                    -> bool: which actions are allowed (optional)
 
     A state is one tensor, or a tuple of tensors. The functions work on one environment and on
     many at once: all leading axes of a state are environments. They read nothing but their
@@ -99,6 +100,7 @@ class TensorEnvironment(Rules, gymnasium.Env[np.ndarray, Any]):
         self._state: Any = None
         self._ended = False
         self._generator: Generator | None = None
+        self._mask: np.ndarray | None = None
         self._usual_actions = 0
         self._eager_steps = 0
         self._may_be_compiled = True
@@ -131,15 +133,16 @@ class TensorEnvironment(Rules, gymnasium.Env[np.ndarray, Any]):
             self._generator.state = Generator(seed).state  # in place, where a program draws from
         given = options or {}
         check_options(self, given)
+        with no_grad():
+            if self._program is not None and not given and self._program.fits(self):
+                observation = self._program.begin()
+                self._enter(self._program.state)
+            else:
+                self._enter(self.initial(self._generator, **given))
+                observation = self.observation(self._state).numpy(copy=True)
         self.steps = 0
         self._ended = False
-        if self._program is not None and not given and self._program.fits(self):
-            self._state = self._program.state
-            return self._program.begin(), {}
-        with no_grad():
-            self._enter(self.initial(self._generator, **given))
-            observation: np.ndarray = self.observation(self._state).numpy(copy=True)
-        return observation, {}
+        return observation, {} if self._mask is None else self._masked()
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Act.
@@ -149,23 +152,33 @@ class TensorEnvironment(Rules, gymnasium.Env[np.ndarray, Any]):
                 that means is up to the rules.
 
         Returns:
-            Observation (a copy), reward, terminated, truncated, and an empty dict. At the step that
-            reaches ``max_steps``, ``truncated`` is True unless the rules end the episode too.
+            Observation (a copy), reward, terminated, truncated, and a dict, which is empty unless
+            there is an `action_mask`. At the step that reaches ``max_steps``, ``truncated`` is True
+            unless the rules end the episode too.
 
         Raises:
-            EnvironmentContractError: the action is not one, or no episode is running.
+            EnvironmentContractError: the action is not one, or is not allowed, or no episode is
+                running, or it goes on with no action that is allowed.
         """
         if self._state is None or self._ended or self._generator is None:
             raise EnvironmentContractError(self._not_running())
         if action.__class__ is not int or not 0 <= action < self._usual_actions:
             action = self._checked_action(action)
+        if self._mask is not None and not self._mask[action]:
+            raise EnvironmentContractError(
+                f"{type(self).__name__}.step: the action {action} is not allowed; "
+                f'info["action_mask"] is {self._mask.tolist()}'
+            )
         call = self._eager_step if self._program is None else self._program.call
         observation, reward, terminated, cut = call(action)
         self.steps = steps = self.steps + 1
         truncated = (cut or steps == self.max_steps) and not terminated
         if terminated or truncated:
             self._ended = True
-        return observation, reward, terminated, truncated, {}
+        if self._mask is None:
+            return observation, reward, terminated, truncated, {}
+        self._mask = self._new_mask()
+        return observation, reward, terminated, truncated, self._masked()
 
     def render(self) -> Any:
         """The running episode as text ("ansi") or as a frame ("rgb_array")."""
@@ -238,9 +251,26 @@ class TensorEnvironment(Rules, gymnasium.Env[np.ndarray, Any]):
         if self._program is not None and not self._program.fits(self):
             self._program = None
         if self._program is not None and state is not None:
-            self._program.load(state)
+            if state is not self._program.state:
+                self._program.load(state)
             state = self._program.state
         self._state = state
+        self._mask = None if state is None else self._new_mask()
+
+    def _new_mask(self) -> np.ndarray | None:
+        with no_grad():
+            mask = self.action_mask(self._state)
+            return None if mask is None else mask.numpy(copy=True)
+
+    def _masked(self) -> dict[str, Any]:
+        """The ``info`` of environments with a mask."""
+        mask: Any = self._mask
+        if not mask.any() and not self._ended:
+            raise EnvironmentContractError(
+                f"{type(self).__name__}: no action is allowed after step {self.steps}, and the "
+                "episode goes on; let the rules end it, or allow an action"
+            )
+        return {"action_mask": mask.copy()}
 
     def _eager_step(self, action: Any) -> stepping.Outcome:
         """One step, operation by operation; after many of them a program is made and tried."""

@@ -56,6 +56,15 @@ class Rules:
         """
         return asarray(False)
 
+    def action_mask(self, state: State) -> Tensor | None:
+        """Which actions are allowed: bool, (..., number of actions); None for all of them.
+
+        Where a subclass says so, ``info["action_mask"]`` of `reset` and `step` has it, and other
+        actions are refused. In a loop of tensors ask with ``running[0]``; nothing is refused
+        there.
+        """
+        return None
+
     def draw_text(self, state: Any) -> str:
         """A drawing of one state in lines of text."""
         raise NotImplementedError(f"{type(self).__name__} does not define draw_text()")

@@ -134,7 +134,7 @@ class VectorEnvironment(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.nd
                 steps = states.chosen(flags, steps, old_steps)
             self._running = fresh, steps
             self._ended = self._ended & ~mask
-            return self.env.observation(fresh).numpy(copy=True), {}
+            return self.env.observation(fresh).numpy(copy=True), self._masked()
 
     def step(self, actions: Any) -> Batch:
         """Act in every environment.
@@ -145,13 +145,15 @@ class VectorEnvironment(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.nd
 
         Returns:
             Observations (a copy), rewards (float64), terminated, truncated, and a dict: with
-            ``SAME_STEP`` ``final_obs`` and ``final_info`` as in `gymnasium.vector`.
+            ``SAME_STEP`` ``final_obs`` and ``final_info`` as in `gymnasium.vector`, and
+            ``action_mask`` where the rules have one.
 
         Raises:
             EnvironmentContractError: the actions are not such, `reset` was never called, or, with
                 ``DISABLED``, an episode has ended.
         """
         chosen = self._checked_actions(actions)
+        self._refuse_masked(chosen)
         if self._running is None:
             raise EnvironmentContractError(
                 "VectorEnvironment.step: no episodes are running; call reset() first"
@@ -173,6 +175,7 @@ class VectorEnvironment(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.nd
         if self.mode is AutoresetMode.SAME_STEP:
             info = self._final(rest[0].numpy(copy=True), self._ended)
             self._ended = np.zeros(self.num_envs, np.bool_)
+        info |= self._masked()
         return shown, reward.numpy().astype(np.float64), ends, cuts, info
 
     def render(self) -> tuple[Any, ...] | None:
@@ -262,6 +265,36 @@ class VectorEnvironment(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.nd
                 f"one of them True, received {mask!r:.200}"
             )
         return given
+
+    def _mask(self) -> np.ndarray | None:
+        with no_grad():
+            mask = None if self._running is None else self.env.action_mask(self._running[0])
+            return None if mask is None else mask.numpy(copy=True)
+
+    def _masked(self) -> dict[str, Any]:
+        """The ``info`` of environments with a mask, as `gymnasium.vector` has it."""
+        mask = self._mask()
+        if mask is None:
+            return {}
+        stuck = np.flatnonzero(~mask.any(axis=1) & ~self._ended)
+        if stuck.size:
+            raise EnvironmentContractError(
+                f"VectorEnvironment: environment {stuck[0]} allows no action, and its episode goes "
+                "on; let the rules end it, or allow an action"
+            )
+        return {"action_mask": mask, "_action_mask": np.ones(self.num_envs, np.bool_)}
+
+    def _refuse_masked(self, chosen: Tensor) -> None:
+        mask = self._mask()
+        if mask is None:
+            return
+        allowed = mask[np.arange(self.num_envs), chosen.numpy()] | self._ended
+        if not allowed.all():
+            k = int(np.argmin(allowed))
+            raise EnvironmentContractError(
+                f"VectorEnvironment.step: environment {k}: the action {int(chosen[k])} is not "
+                f"allowed; its mask is {mask[k].tolist()}"
+            )
 
     def _final(self, seen: np.ndarray, ended: np.ndarray) -> dict[str, Any]:
         """The ``info`` of a step in which episodes have ended."""
