@@ -293,16 +293,14 @@ class Sliced(Likeness):
                 if known != kind:
                     self._profile[statement] = merged(known, kind)
         seen, region.seen = region.seen, {}
-        if teach(self._profile, seen) or learned or unstable:
-            self._slice_anew(region)
-
-    def _slice_anew(self, region: Region) -> None:
-        """Forget a program, if that has not been done too often."""
-        self._loops.forget(region)
-        self._rests.forget(region)
-        if region in self._variants and self._relearned < MOST_LESSONS:
-            self._relearned += 1
-            self._variants.remove(region)
+        is_more = teach(self._profile, seen) or any(x is not None for x in learned.values())
+        if is_more or unstable:
+            self._loops.forget(region)
+            self._rests.forget(region)
+        if (is_more or learned or unstable) and region in self._variants:
+            if self._relearned < MOST_LESSONS:
+                self._relearned += 1
+                self._variants.remove(region)
 
     def _compile(self, values: tuple[Any, ...]) -> Region | None:
         known = self.programs
