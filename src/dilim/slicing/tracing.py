@@ -62,9 +62,8 @@ class SlicerTrace(Trace):
         self.use_grad: Callable[[Tensor], None] = lambda leaf: None
         self.check_reshape: Callable[[Handle], None] = lambda made: None
         self.before_record: Callable[[Tensor], None] = lambda x: None
-        self.work = 0
-        self.frozen: set[Cell] = set()
-        self.blind: set[Cell] = set()
+        self.work, self.started = 0, now()
+        self.frozen, self.blind = set[Cell](), set[Cell]()
         self.followed: dict[Cell, _Followed] = {}
         self.parts: dict[Cell, Any] = {}
         self.uncounted: dict[Cell, Any] = {}
@@ -72,10 +71,8 @@ class SlicerTrace(Trace):
         self.turns: list[int] = []
         self.lent = Lent(self.turns)
         self.indices: list[Tensor] = []
-        self.started = now()
         self._heads: dict[int, Tensor] = {}
-        self._is_sure = False
-        self.writes = Writes()
+        self.writes, self._is_sure = Writes(), False
         self.limits: dict[Value, int] = {}
 
     def forget(self) -> None:
