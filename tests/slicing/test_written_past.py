@@ -4,6 +4,8 @@ import pytest
 
 import dilim
 
+pytestmark = pytest.mark.filterwarnings("ignore::dilim.errors.PerformanceWarning")
+
 
 def added_to(w, u, n):
     h = w * u

@@ -343,6 +343,9 @@ class Objects:
             if self.unsure[cell] in self.entry.decisions:  # it did not help
                 raise Unsliceable("a tensor that a turn before has handed out")
             raise Restart(self.unsure[cell])
+        lent = self.trace.lent.number_of(cell)
+        if lent is not None:
+            return f"R.lent.get({lent})"
         now = self.trace.contents(cell)
         number = self.number_of(cell)
         known = self.held.get(cell)

@@ -302,6 +302,9 @@ class Hosting(Showing):
         else:
             result = value
             self.trace.frozen.add(value._data.cell)
+            if isinstance(kind, Type):
+                number = self.trace.lent.add(value._data.cell)
+                action.lines.append(f"R.lend({number}, F[{self.scope.number}].get({name!r}))")
         self.received[self.scope.number, name] = result
         return result
 

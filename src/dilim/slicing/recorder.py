@@ -103,7 +103,7 @@ class Recorder:
         arrays: Sequence[np.ndarray],
         serial: int,
         moments: tuple[tuple[int, int], ...],
-        plain: dict[int, Tensor],
+        plain: dict[int, Tensor | None],
     ) -> None:
         """Keep what it takes to record what a branch or loop of the graph has computed."""
         if self._is_recorded(number, turn):
@@ -111,7 +111,8 @@ class Recorder:
         known = {value: np.array(array) for value, array in zip(values, arrays, strict=True)}
         firsts = ((at, self._first(k, turn)) for at, k in moments)
         passed = [(at, first - ROOM) for at, first in firsts if first is not None]
-        replay = Replay(region, inputs, known, serial, passed, plain)
+        there = {key: x for key, x in plain.items() if x is not None}
+        replay = Replay(region, inputs, known, serial, passed, there)
         self._as_it_was(replay.whole)
         self.nodes[number] = replay
 

@@ -31,6 +31,8 @@ class Run(Leaving, Recorder):
     Attributes:
         frames: the frames of the functions of the region.
         objects: what was made, by number.
+        lent: tensors that were handed over, by number; ``lent_at`` has their memory, and its
+            version at that moment.
         slots: what was found at entry.
         memories: path of memory -> tensor.
         made: lists and dicts that the region made, by number.
@@ -47,6 +49,8 @@ class Run(Leaving, Recorder):
         self.frames = [{} for _ in range(count)]
         self.objects: dict[int, Tensor] = {}
         self.views: dict[int, Tensor] = {}
+        self.lent: dict[int, Tensor] = {}
+        self.lent_at: dict[int, tuple[Storage, int]] = {}
         self.slots: tuple[Any, ...] = ()
         self.made: dict[int, Any] = {}
         self.functions: dict[int, Any] = {}
@@ -69,6 +73,8 @@ class Run(Leaving, Recorder):
         self.slots = ()
         self.objects.clear()
         self.views.clear()
+        self.lent.clear()
+        self.lent_at.clear()
         self.forget_tape()
         self.made.clear()
         self.functions.clear()
@@ -102,6 +108,7 @@ class Run(Leaving, Recorder):
         """Memory that somebody else has written, with the version that the program believes in."""
         known = [(self.memories[path]._storage, at) for path, at in self.expected.items()]
         known += [(self.objects[number]._storage, at) for number, at in self.versions.items()]
+        known += self.lent_at.values()
         return {storage: at for storage, at in known if storage.version != at}
 
     def is_untouched(self, lists: tuple[int, ...], leaves: Leaves) -> bool:
@@ -269,6 +276,12 @@ class Run(Leaving, Recorder):
             return False
         place[...] = value._data
         return True
+
+    def lend(self, number: int, value: Any) -> None:
+        """Keep a tensor that was handed over: it is what the tape refers to."""
+        if isinstance(value, Tensor):
+            self.lent[number] = value
+            self.lent_at[number] = value._storage, value._storage.version
 
     def received_array(self, value: Any, place: np.ndarray, kind: Array) -> bool:
         """Take the numbers of a NumPy array of the host; whether it is one of this type."""

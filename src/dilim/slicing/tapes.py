@@ -135,7 +135,10 @@ class Tapes:
         return "".join(
             f"{key}: {objects.expression(x, action)}, "
             for key, x in found.items()
-            if objects.entry.slot(x) is not None or not self._trace.owns(x) or objects.has(x)
+            if objects.entry.slot(x) is not None
+            or not self._trace.owns(x)
+            or objects.has(x)
+            or self._trace.lent.number_of(x._data.cell) is not None
         )
 
     def _passed(self, whole: Node) -> tuple[tuple[int, int], ...]:

@@ -15,6 +15,7 @@ from dilim.ops.table import OPERATIONS
 from dilim.shapes import Shape
 from dilim.slicing.errors import OnHost, Unsliceable
 from dilim.slicing.failures import is_fine
+from dilim.slicing.lent import Lent
 from dilim.slicing.recorded_inside import is_overwritten
 from dilim.slicing.writes import Writes
 from dilim.tensors.cells import Cell, Frame, Handle
@@ -35,6 +36,7 @@ class SlicerTrace(Trace):
 
     Attributes:
         frozen: memory that the host may have, so that it would have to see a write.
+        lent: tensors that the host has handed over.
         blind: what may be a view of other memory, of which nothing is known.
         followed: memory that stands for other memory, from which its contents are taken.
         parts: memory that stands for a view at a position of the program -> a `parts.Part`.
@@ -60,19 +62,17 @@ class SlicerTrace(Trace):
         self.use_grad: Callable[[Tensor], None] = lambda leaf: None
         self.check_reshape: Callable[[Handle], None] = lambda made: None
         self.before_record: Callable[[Tensor], None] = lambda x: None
-        self.work = 0
-        self.frozen: set[Cell] = set()
-        self.blind: set[Cell] = set()
+        self.work, self.started = 0, now()
+        self.frozen, self.blind = set[Cell](), set[Cell]()
         self.followed: dict[Cell, _Followed] = {}
         self.parts: dict[Cell, Any] = {}
         self.uncounted: dict[Cell, Any] = {}
         self.released: list[tuple[Node, Any, Any]] = []
         self.turns: list[int] = []
+        self.lent = Lent(self.turns)
         self.indices: list[Tensor] = []
-        self.started = now()
         self._heads: dict[int, Tensor] = {}
-        self._is_sure = False
-        self.writes = Writes()
+        self.writes, self._is_sure = Writes(), False
         self.limits: dict[Value, int] = {}
 
     def forget(self) -> None:
