@@ -259,4 +259,21 @@ def f(x, n):
 """,
         _TURNS,
     ),
+    "a function of trees that calls itself": Small(
+        """
+def tree_map(fn, tree):
+    if isinstance(tree, dict):
+        return {k: tree_map(fn, v) for k, v in tree.items()}
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(tree_map(fn, v) for v in tree)
+    return fn(tree)
+
+def f(x):
+    y = x * 2
+    return tree_map(lambda t: t * 0.5, {"w": [x, y], "c": {"d": x}})
+""",
+        VECTOR,
+        None,
+        None,
+    ),
 }

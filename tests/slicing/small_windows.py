@@ -296,4 +296,18 @@ def f(x, n):
         fallback="i changes after",
         native=0,
     ),
+    "gates of a size that is given": Small(
+        """
+size = 3
+W = dilim.ones((2, 6), requires_grad=True)
+
+def f(x, n):
+    W.grad = None
+    gates = x @ W
+    a, b = gates[:, :size], gates[:, size : 2 * size]
+    (a * b).sum().backward()
+    return W.grad
+""",
+        _CALLS,
+    ),
 }

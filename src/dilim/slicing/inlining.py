@@ -128,6 +128,8 @@ def _check_recursion(slicer: Slicer, code: program.Function, env: dict[str, Any]
     """See to it that a function that calls itself comes to an end while it is laid out flat."""
     calls = [scope for scope in slicer.scopes if scope.code is code]
     recursive = len(calls)
+    if recursive > 2 and any(isinstance(x, Host) for x in env.values()):
+        raise OnHost("a function that calls itself depending on a value of the host")
     if recursive and any(x.__class__ is Number for x in env.values()):
         for value in (*env.values(), *calls[0].given):
             if value.__class__ is Number and value.origin is not None:

@@ -7,7 +7,7 @@ beyond the end, which Python allows and which gives fewer rows, the program is l
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from dilim.slicing import numbers, offsets, surprises
 from dilim.slicing.errors import OnHost, Restart
@@ -35,10 +35,13 @@ def located(slicer: Slicer, step: Step, x: Tensor, index: Any) -> Any:
     if not found:
         return index
     others = [each for each in places if not _is_dynamic(each)]
-    if len(found) > 1 or any(each.__class__ is not slice for each in others):
+    if (
+        x.requires_grad  # where the gradient of a slice is not that of picked rows, to the last bit
+        or len(found) > 1
+        or len(places) > len(x.shape)
+        or any(each.__class__ is not slice for each in others)
+    ):
         _refuse(places[found[0]])
-    if x.requires_grad or len(places) > len(x.shape):
-        raise OnHost("a slice at a number of the program, of a tensor with a gradient")
     (at,) = found
     window = _window(slicer, step, places[at], x.shape[at])
     return (*places[:at], window, *places[at + 1 :])
@@ -48,23 +51,21 @@ def _is_dynamic(place: Any) -> bool:
     return place.__class__ is slice and Number in (place.start.__class__, place.stop.__class__)
 
 
-def _refuse(place: slice) -> None:
-    for each in (place.start, place.stop):
-        if each.__class__ is Number:
-            raise needs_value(each)
+def _refuse(place: slice) -> NoReturn:
+    """Have numbers be constants that come from outside; other slices are the host's."""
+    ends = [x for x in (place.start, place.stop) if x.__class__ is Number]
+    for each in ends:
+        if each.source is not None:
+            raise Restart(each.source)
+    raise needs_value(ends[0])
 
 
 def _window(slicer: Slicer, step: Step, place: slice, size: int) -> tuple[Number, int]:
     start, stop = place.start, place.stop
     ends = start.__class__ is Number and stop.__class__ is Number
     length = offsets.distance(start, stop) if ends and place.step in (None, 1) else None
-    if length is None:
-        for each in (start, stop):
-            if getattr(each, "source", None) is not None:
-                raise Restart(each.source)
-        _refuse(place)
     if length is None or length < 1:
-        raise OnHost("a slice of no known length")
+        _refuse(place)
     if not (start.is_natural and stop.bound <= size):
         if stop.bound < numbers.SMALL:  # how far it counts is known, and it does reach beyond
             raise OnHost(BEYOND)
