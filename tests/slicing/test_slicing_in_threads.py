@@ -40,3 +40,20 @@ def test_threads_train_models_of_their_own_as_they_would_alone():
         for thread in threads:
             thread.join()
         assert found == expected
+
+
+def test_threads_that_call_at_once_make_one_program():
+    for _ in range(4):
+        compiled = dilim.compile(lambda x, n: (x * n).sum() + n, compile_after=0)
+        begin = threading.Barrier(6)
+
+        def job(n, compiled=compiled, begin=begin):
+            begin.wait()
+            compiled(dilim.ones(3), n)
+
+        threads = [threading.Thread(target=job, args=(n,)) for n in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(compiled.programs) == 1

@@ -17,6 +17,10 @@ MOST_VARIANTS: Final = 8
 """Programs that are kept for one function, or one part of it."""
 MANY: Final = 5
 """Programs for one of them of which a warning tells."""
+MOST_LESSONS: Final = 12
+"""How often a function is sliced anew because a run has shown something."""
+FEWEST_WALKS: Final = 2
+"""Runs as plain Python in which loops may still be compiled, after the function was refused."""
 MOST_RESTS: Final = 3
 """How often a call goes on in a program after it has left one."""
 _MOST_LESSONS: Final = 3

@@ -25,7 +25,7 @@ from dilim.slicing.narration import Narrator
 from dilim.slicing.program import Function
 from dilim.slicing.region import Region
 from dilim.slicing.running_loops import LoopWatcher, RestWatcher
-from dilim.slicing.running_parts import MANY, MOST_VARIANTS, Parts
+from dilim.slicing.running_parts import FEWEST_WALKS, MANY, MOST_LESSONS, MOST_VARIANTS, Parts
 from dilim.slicing.source import function_of
 from dilim.slicing.statistics import Statistics
 from dilim.slicing.tries import Tries, one_at_a_time
@@ -35,10 +35,6 @@ from dilim.tensors.tape import mode
 
 DEBUG = False
 """Whether faults of the slicer are raised, not only reported."""
-FEWEST_WALKS: Final = 2
-"""Runs as plain Python in which loops may still be compiled, after the function was refused."""
-MOST_LESSONS: Final = 12
-"""How often a function is sliced anew because a run has shown something."""
 TRIAL: Final = 0.03
 """Seconds of plain running after which it is seen whether the code is in the cache on disk."""
 ESTIMATE: Final = 0.25
@@ -297,13 +293,20 @@ class Sliced(Likeness):
         if is_more or unstable:
             self._loops.forget(region)
             self._rests.forget(region)
-        if (is_more or learned or unstable) and region in self._variants:
-            if self._relearned < MOST_LESSONS:
-                self._relearned += 1
-                self._variants.remove(region)
+        is_more = bool(is_more or learned or unstable) and self._relearned < MOST_LESSONS
+        if is_more and region in self._variants:
+            self._relearned += 1
+            self._variants.remove(region)
 
     def _compile(self, values: tuple[Any, ...]) -> Region | None:
+        return self._compile_alone(values, len(self._made))
+
+    @one_at_a_time
+    def _compile_alone(self, values: tuple[Any, ...], count: int) -> Region | None:
         known = self.programs
+        for each in known if len(self._made) > count else ():  # by another thread meanwhile
+            if each in self._variants and each.gate(*values) is not None:
+                return each
         if len(known) >= MOST_VARIANTS:
             self._advice.no_more(known)
             return None
