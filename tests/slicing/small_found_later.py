@@ -122,4 +122,30 @@ def f(x):
     ),
 }
 
-PROGRAMS = {**_LOOPS, **_ELSE, **_NAMES}
+_GIVEN = {
+    "a gradient that turns give the host, some of which take it": Small(
+        """
+W = dilim.tensor([0.3, 0.2], requires_grad=True)
+
+def f(x, n):
+    k = 0
+    while k < n:
+        k += 1
+        if random.random() > 0.5:
+            pass
+        elif k != 1:
+            (W * x).sum().backward()
+            y = W.grad * 1
+            (W * x).sum().backward()
+        else:
+            float(np.sum([k]))
+        float(np.sum([k]))
+    return W.grad
+""",
+        ("[dilim.ones(2), 1]", "[dilim.ones(2), 1]", "[dilim.ones(2), 4]", "[dilim.ones(2), 0]"),
+        None,
+        None,
+    ),
+}
+
+PROGRAMS = {**_GIVEN, **_LOOPS, **_ELSE, **_NAMES}
