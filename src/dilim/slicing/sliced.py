@@ -290,9 +290,8 @@ class Sliced(Likeness):
                     self._profile[statement] = merged(known, kind)
         seen, region.seen = region.seen, {}
         is_more = teach(self._profile, seen) or any(x is not None for x in learned.values())
-        if is_more or unstable:
-            self._loops.forget(region)
-            self._rests.forget(region)
+        for parts in (self._loops, self._rests) if is_more or unstable else ():
+            parts.forget(region)
         is_more = bool(is_more or learned or unstable) and self._relearned < MOST_LESSONS
         if is_more and region in self._variants:
             self._relearned += 1
