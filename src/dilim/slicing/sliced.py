@@ -337,12 +337,10 @@ class Sliced(Likeness):
         if tried.is_hopeless:
             return None
         tried.decisions |= self._decisions | self._on_paths.get(code, set())
-        started = time.perf_counter()
+        started, known = time.perf_counter(), (self._profile, tried.decisions)
+        more: dict[str, Any] = {"after": after, "hints": tried.hints, **self._settings}
         try:
-            region = Region(
-                code, self._function, frame, self._profile, tried.decisions,
-                after=after, hints=tried.hints, **self._settings,
-            )  # fmt: skip
+            region = Region(code, self._function, frame, *known, **more)
             if self._after and is_idle(region.graph):
                 raise Unsliceable("its loops do nothing with tensors")
             if seconds < self._after and not region.is_compiled:
