@@ -10,9 +10,12 @@ NATIVE = range(30000, 30150)
 WAITING: frozenset[int] = frozenset()
 """Programs that wait for being mended."""
 CHUNK = 50
-SHARE = 0.3
-"""The least part of the tensor operations of a chunk that is native, whichever programs it has; of
-all of them together it is 0.79, in calls in which nothing was sliced 0.91; 0.95 is asked."""
+SHARE = 0.7
+"""The least part of the tensor operations of a chunk that is native; the worst chunk has 0.80, all
+together have 0.91."""
+SETTLED = 0.55
+"""The same in calls in which nothing was sliced. One program that is refused as a whole makes the
+worst chunk, 0.63; the next have 0.90, all together 0.965, where 0.95 is asked."""
 
 
 def tally(seeds, backend):
@@ -21,7 +24,9 @@ def tally(seeds, backend):
 
 @pytest.mark.parametrize("first", REFERENCE[::CHUNK])
 def test_sliced_programs_do_what_plain_ones_do(first):
-    assert tally(range(first, first + CHUNK), "reference").share >= SHARE
+    found = tally(range(first, first + CHUNK), "reference")
+    assert found.share >= SHARE
+    assert found.settled_share >= SETTLED
 
 
 @pytest.mark.parametrize("first", NATIVE[:: CHUNK // 5])
