@@ -136,17 +136,17 @@ class Join:
             for name in [*x, *y]:
                 one, two = x.get(name, UNBOUND), y.get(name, UNBOUND)
                 kinds = (one.__class__, two.__class__)
-                if kinds.count(Host) != 1 or one is UNBOUND or two is UNBOUND:
-                    continue
-                if a.dead or b.dead:
+                if kinds.count(Host) != 1 or one is UNBOUND or two is UNBOUND or a.dead or b.dead:
                     continue
                 side, value = (1, two) if kinds[0] is Host else (0, one)
                 env = (x, y)[side]
                 host = one if side == 1 else two
-                held, slicer.objects.held = slicer.objects.held, self.sides[side].state.held
+                objects, trace, state = slicer.objects, self.trace, self.sides[side].state
+                before = objects.held, trace.uncounted
+                objects.held, trace.uncounted = state.held, state.uncounted
                 with self.within(side):
                     kind = slicer.hand_over(slicer.scopes[depth], name, value)
-                slicer.objects.held = held
+                objects.held, trace.uncounted = before
                 env[name] = Host(host.kind if host.kind == kind else None, host.is_sure)
                 (y, x)[side][name] = env[name]
 
