@@ -194,4 +194,27 @@ def f(x, n, start):
         receives=None,
         may_leave=True,
     ),
+    "drawn before a function that calls itself gives a gradient on one path": Small(
+        """
+import dilim
+G = dilim.Generator(1)
+
+def deep(t, n):
+    if n <= 0:
+        return t
+    return deep(t * 0.5, n)
+
+class Box: pass
+B = Box()
+B.p, B.n = dilim.tensor([0.2, 0.1], requires_grad=True), 0
+
+def f(x, flag):
+    drawn = G.uniform(())
+    first, second = deep(B.p, B.n % 4)
+    return x * first + second * drawn
+""",
+        ("[dilim.ones(2), True]",) * 3,
+        sends=None,
+        receives=None,
+    ),
 }
