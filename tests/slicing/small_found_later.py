@@ -107,6 +107,28 @@ def f(x, n, m):
     ),
 }
 
+_SET = {
+    "an attribute that the host has seen, and has set otherwise since": Small(
+        """
+class Box:
+    pass
+
+BOX = Box()
+
+def f(w, z):
+    first, _ = w.numpy()
+    BOX.w = z
+    print(type(BOX).__name__, np.sum([BOX.w.sum().item()]))
+    BOX.w = first
+    BOX.w = z
+    return BOX.w
+""",
+        ("[dilim.tensor([2.0, 3.0]), dilim.ones(2)]",) * 3,
+        None,
+        None,
+    ),
+}
+
 _NAMES = {
     "a name of the host is deleted and read": Small(
         """
@@ -148,4 +170,4 @@ def f(x, n):
     ),
 }
 
-PROGRAMS = {**_GIVEN, **_LOOPS, **_ELSE, **_NAMES}
+PROGRAMS = {**_GIVEN, **_SET, **_LOOPS, **_ELSE, **_NAMES}

@@ -176,10 +176,13 @@ def written(slicer: Interpreter, owner: Any, key: Any, value: str) -> str:
 
 
 def forgotten(slicer: Hosting, statement: Statement) -> list[str]:
-    """Code that tells which place a statement of the host has set."""
+    """Take note of the place that a statement of the host sets; code that tells which that is."""
     place = set_by(slicer, statement)
     if place is None:
         return []
+    known = id(place[0]), place[1]
+    slicer.seen[known] = slicer.heap[known]
+    slicer.shown.pop(known, None)
     owner, key = _object(slicer, place[0]), _shown(slicer, place[1])
     return [f"R.now.pop((id({owner}), {key}), None)"]
 
