@@ -35,6 +35,7 @@ from slicing import (
     small_queues,
     small_real,
     small_received,
+    small_shown,
     small_through_loops,
     small_training,
     small_values,
@@ -85,6 +86,7 @@ ALL = {
     **small_words.PROGRAMS,
     **small_worlds.PROGRAMS,
     **small_agents.PROGRAMS,
+    **small_shown.PROGRAMS,
 }
 
 

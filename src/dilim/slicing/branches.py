@@ -64,6 +64,8 @@ def _decided(slicer: Slicer, test: Number, side: bool, run: Callable[[], None]) 
     undo = decided(slicer, test, side)
     run()
     slicer.flush()
+    if not slicer.dead:
+        slicer.refresh(slicer.trace.top)  # afterwards nobody can look at what was made here
     undo()
 
 

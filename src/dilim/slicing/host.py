@@ -362,15 +362,27 @@ class Objects:
             action.prelude.append(f"R.refresh({number}, {action.send(x)})")
         return f"O[{number}]"
 
-    def refresh(self, action: Action) -> list[str]:
-        """Code that brings tensors of the host up to date with what the graph wrote into them."""
+    def stale(self, frame: Frame | None = None) -> list[tuple[Cell, Held]]:
+        """Memory of the host's that the graph has written since; see `refresh`."""
+        return [
+            (cell, known)
+            for cell, known in self.held.items()
+            if isinstance(cell, Cell)
+            and self.trace.is_known(cell)
+            and (frame is None or cell.frame is frame)
+            and known.seen is not self.trace.contents(cell)
+        ]
+
+    def refresh(self, action: Action, frame: Frame | None = None) -> list[str]:
+        """Code that brings tensors of the host up to date with what the graph wrote into them.
+
+        Args:
+            action: what it is for.
+            frame: where they were made, if only those of a branch or loop are wanted.
+        """
         lines: list[str] = []
-        for cell, known in list(self.held.items()):
-            if not isinstance(cell, Cell) or not self.trace.is_known(cell):
-                continue
+        for cell, known in self.stale(frame):
             now = self.trace.contents(cell)
-            if known.seen is now:
-                continue
             maker = self._makers.get(cell)
             if known.is_kept and maker is not None and is_recorded(maker):
                 if known.flag is not True:
@@ -381,4 +393,4 @@ class Objects:
             when = "" if known.flag is True else f"if {action.send(known.flag.tensor)}: "
             lines.append(f"{when}R.refresh({known.number}, {action.send(whole)})")
             self.held[cell] = known._replace(seen=now)
-        return lines + self.containers.refresh(action)
+        return lines if frame is not None else lines + self.containers.refresh(action)

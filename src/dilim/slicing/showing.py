@@ -19,6 +19,7 @@ from dilim.slicing.interpreter import Interpreter
 from dilim.slicing.numbers import Number
 from dilim.slicing.shown import GRAD
 from dilim.tensors import control
+from dilim.tensors.cells import Frame
 from dilim.tensors.tensor import Tensor
 
 
@@ -162,11 +163,12 @@ class Showing(Interpreter):
         if self.trace.top is not self.step_frame:
             go_back()  # library code is inside a branch or loop of its own
 
-    def refresh(self) -> None:
-        """Let tensors that the host has show what was written into them."""
-        action = self.action(WRITE)
-        action.lines += self.objects.refresh(action)
-        self._send(action)
+    def refresh(self, frame: Frame | None = None) -> None:
+        """Let tensors that the host has show what was written into them; see `Objects.refresh`."""
+        if self.objects.stale(frame):
+            action = self.action(WRITE)
+            action.lines += self.objects.refresh(action, frame)
+            self._send(action)
 
     def release(self) -> None:
         """Use up on the host what the graph has used up of the tape that it has."""

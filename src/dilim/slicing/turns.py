@@ -302,6 +302,7 @@ class Turns(Carried):
         self._check_growth(places, shapes)
         self._test_again()
         slicer.let_go()
+        slicer.refresh(slicer.trace.top)
         slicer.release()  # the next turn has a tape of its own
         self.kept = dict(slicer.keeping.held)
         found = slicer.objects.held.items()
