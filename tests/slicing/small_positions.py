@@ -84,4 +84,17 @@ PROGRAMS = {
         None,
         raises=(2, 3),
     ),
+    "one of two kinds, at a position of a list": Small(
+        """
+def f(x, n):
+    made = [x, x + 1, x + 2]
+    made[n % 3] = x.sum() if n > 1 else None
+    picked = made[n % 2]
+    return made, picked
+""",
+        ("[dilim.ones(2), 3]", "[dilim.ones(2), 0]", "[dilim.ones(2), 4]"),
+        None,
+        None,
+        may_leave=True,
+    ),
 }

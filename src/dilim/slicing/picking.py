@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dilim.slicing import bundles, items, numbers, parts, program
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import needs_value
+from dilim.slicing.values import Choice
 from dilim.tensors.elementwise import where
 from dilim.tensors.tape import mode, no_grad
 from dilim.tensors.tensor import Tensor
@@ -48,7 +49,8 @@ def write(
     slicer: Slicer, step: program.Step, container: list[Any], index: Number, value: Any
 ) -> Callable[[], None]:
     """How to write the item at a position; see `read`."""
-    are_alike = all(bundles.go_together(x, value) for x in container)
+    is_one_of_two = any(x.__class__ is Choice for x in (*container, value))
+    are_alike = not is_one_of_two and all(bundles.go_together(x, value) for x in container)
     if are_alike or len(container) > MOST_PATHS:
         _check(container, (value,), index)
 
@@ -69,10 +71,11 @@ def _check(container: Sequence[Any], values: Sequence[Any], index: Number) -> No
     alike = (
         bundles.is_carriable(x) and bundles.go_together(x, y) for x in container for y in values[:1]
     )
+    is_one_of_two = any(x.__class__ is Choice for x in (*container, *values))
     is_recorded = mode.recording and any(map(_has_gradient, (*container, *values)))
     if index.kind is not int or len(container) > MOST or is_recorded or not all(alike):
         raise needs_value(index)
-    if not container:
+    if not container or is_one_of_two:
         raise needs_value(index)
 
 
