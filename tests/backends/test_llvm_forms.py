@@ -252,6 +252,15 @@ FAILURES = [
         {"axis": 1},
     ),
     ("random_categorical", [philox.seed_state(0), np.full((2, 30), -np.inf)], {"axis": 1}),
+    *(
+        (
+            "random_integers_between",
+            [philox.seed_state(0), *map(np.array, bounds)],
+            {"shape": shape},
+        )
+        for bounds in ((3, 3), (4, -1))
+        for shape in ((), (3,), (50, 7))
+    ),
 ]
 
 
@@ -264,7 +273,7 @@ def test_a_failed_check_is_the_error_of_eager_execution(name, arrays, params):
     with pytest.raises(CheckFailed) as interpreted:
         interpret(expanded(form), arrays)
     assert caught.value.value == interpreted.value.value
-    with pytest.raises((IndexError, NonFiniteError)) as eager:
+    with pytest.raises((IndexError, NonFiniteError, ValueError)) as eager:
         op.eager(*arrays, **params)
     error = op.failure(caught.value.value, *types_of(arrays), **params)
     assert (type(error), str(error)) == (type(eager.value), str(eager.value))

@@ -217,4 +217,22 @@ def f(x, flag):
         sends=None,
         receives=None,
     ),
+    "bounds that meet": Small(
+        """
+import dilim
+G = dilim.Generator(4)
+
+def f(x, low, high):
+    drawn = G.integers(low, high, (3,)), G.integers(low, high, (0,))
+    for i in range(high):
+        x = x + G.integers(i + low, high, ())
+    return x, drawn
+""",
+        ("[dilim.zeros(2, dtype=dilim.int64), -2, 3]",) * 2
+        + ("[dilim.zeros(2, dtype=dilim.int64), 1, 3]", "[dilim.ones(2), 3, 3]"),
+        sends=None,
+        receives=None,
+        raises=(3, 4),
+        may_leave=True,
+    ),
 }

@@ -8,7 +8,7 @@ from typing import Final
 
 from dilim.backends.llvm import vectors as v
 from dilim.backends.llvm.code import Position
-from dilim.backends.llvm.form_writer import WORTH_SPLITTING, FormCode, FormWriter
+from dilim.backends.llvm.form_writer import RESERVED, WORTH_SPLITTING, FormCode, FormWriter
 from dilim.backends.llvm.lowered import needed, weight_of
 from dilim.ir.types import Type
 from dilim.ops.recipe import Blocks
@@ -39,6 +39,10 @@ class _Blocks:
         cost = (groups + bool(rest)) * each
         together = max(1, int(WORTH_SPLITTING // each))  # groups in one chunk
         chunks = max(1, groups // together)
+        checks = w.checks_of(*self._parts)
+        for check in checks:  # of other inputs than the state, which have one element
+            w.test(check)
+        scratch = RESERVED if checks else 0
 
         def turn(number: Position, _: list[str]) -> list[str]:
             self._group(w.multiply(number, self._lanes), self._lanes, group)
@@ -47,14 +51,14 @@ class _Blocks:
         if chunks == 1:
             w.code.loop(0, groups, 1, turn)
             self._rest(groups, rest)
-            return FormCode(w.code, 0, 1, cost)
+            return FormCode(w.code, scratch, 1, cost, bool(checks))
         is_last = w.code.let(f"icmp eq i64 %end, {chunks}")
         start = w.code.let(f"mul i64 %begin, {together}")
         stop = w.code.let(f"mul i64 %end, {together}")
         stop = w.code.let(f"select i1 {is_last}, i64 {groups}, i64 {stop}")
         w.code.loop(start, stop, 1, turn)
         w.code.branch(is_last, lambda: self._rest(groups, rest))
-        return FormCode(w.code, 0, chunks, cost)
+        return FormCode(w.code, scratch, chunks, cost, bool(checks))
 
     def _rest(self, groups: int, count: int) -> None:
         if count:
