@@ -106,4 +106,39 @@ def f(x, n):
         _CALLS,
         **_FREE,
     ),
+    "one tensor in a tuple and beside it, in each turn": Small(
+        _BOX
+        + """
+def f(x, n):
+    BOX.run, BOX.seen = (x, 0), x
+    for k in range(n):
+        made = BOX.run[0] + 1
+        BOX.run, BOX.seen = (made, k), made
+        if made.sum().item() > 8:
+            BOX.parts.append(1.0)
+    print(BOX.seen is BOX.run[0])
+    BOX.seen[0] = 99
+    return BOX.run[0]
+""",
+        _CALLS,
+        **_FREE,
+        may_leave=True,
+    ),
+    "a tuple of a tensor that the host has, carried by a name": Small(
+        _BOX
+        + """
+def f(x, n):
+    pair = (x, 0)
+    for k in range(n):
+        made = pair[0] + 1
+        pair = made, k
+        if made.sum().item() > 8:
+            BOX.parts.append(made)
+    print(any(pair[0] is y for y in BOX.parts))
+    return pair[0]
+""",
+        _CALLS,
+        **_FREE,
+        may_leave=True,
+    ),
 }

@@ -258,6 +258,8 @@ class Carried:
         slicer = self.slicer
         for place in heads:
             head, value = tensor_in(heads[place]), tensor_in(self.now(place))
+            if self.now(place).__class__ is tuple:
+                self.objects.refuse_given(place, self.now(place))
             if head is None or value is None or place[0] in ("cell", "held"):
                 continue
             if not any(map(slicer.objects.may_be_given, self.objects.made(value))):

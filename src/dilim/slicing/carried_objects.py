@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from dilim import dtypes
 from dilim.ir.types import type_of
 from dilim.slicing import heap, numbers, parts
+from dilim.slicing.errors import Restart, Unsliceable
 from dilim.slicing.numbers import Number
 from dilim.slicing.parts import Part
 from dilim.slicing.turn_objects import (
@@ -187,6 +188,20 @@ class CarriedObjects:
             is_old = all(isinstance(x, Tensor) for _, x in objects_of(self.slicer, each))
             found += [] if is_old else [owners.get(id(each), each)]
         return found
+
+    def refuse_given(self, place: tuple[str, Any], value: Any) -> None:
+        """Refuse to carry a tuple with a tensor of which the host has the object.
+
+        Raises:
+            Restart: the place is to be left to the host.
+            Unsliceable: it is a name, or that did not help.
+        """
+        made = [each for x in tensors_of(value) for each in self.made(x)]
+        if any(map(self.slicer.objects.may_be_given, made)):
+            decision = left_to_host(self.slicer, place)
+            if decision is None or decision in self.slicer.decisions:
+                raise Unsliceable("a loop carries a tuple with a tensor that the host has")
+            raise Restart(decision)
 
     def be_unsure(self, x: Tensor, decision: Any) -> None:
         """Take note that the host may have some object or other of what turns have left.
