@@ -112,9 +112,11 @@ def is_dilims(kind: type) -> bool:
 
 
 def _is_dilims_module(name: str) -> bool:
-    return (name == "dilim" or name.startswith("dilim.")) and not name.startswith("dilim.rl.")
+    return (name == "dilim" or name.startswith("dilim.")) and not name.startswith(USERS)
 
 
+USERS: Final = "dilim.rl."
+"""Modules of dilim that are written as users' code is, and sliced so."""
 _TRACED: Final = ("dilim.tensors.", "dilim.nn.", "dilim.optim.")
 _OF_HOST: Final = frozenset(
     {"dilim.nn.saving", "dilim.nn.summary", "dilim.tensors.compiled", "dilim.tensors.derivatives",

@@ -37,9 +37,6 @@ _OPERATIONS: Final = frozenset(
 """Operations on tensors of one dtype, any of which may be a number."""
 _NATURAL: Final = {int: dtypes.DEFAULT_INT, float: dtypes.DEFAULT_FLOAT, bool: dtypes.bool_}
 
-_EXACT: Final = 1 << 53
-"""Up to which all ints are floats, so that it does not matter through which type they go."""
-
 Compute = Callable[[], Any]
 
 
@@ -88,18 +85,16 @@ def _made(x: Number, **keywords: Any) -> Tensor:
     """A tensor of one number; memory of its own, as the number may be carried by a loop."""
     if not keywords.keys() <= {"dtype"}:
         raise OnHost("a number of the program is given to a tensor operation")
-    dtype = keywords.get("dtype")
-    kind = _NATURAL[x.kind] if dtype is None else attempted(dtypes.as_dtype, dtype)
-    made = numbers.as_tensor(x, kind)
+    made = numbers.as_tensor(x, _dtype(x.kind, keywords.get("dtype")))
     return asarray(made, copy=True) if made is x.tensor else made
 
 
 def _full(slicer: Slicer, shape: Any, value: Number, dtype: Any) -> Tensor:
     """A tensor of one number in all places."""
     known = attempted(as_shape, contents.argument(slicer, shape))
-    kind = _NATURAL[value.kind] if dtype is None else attempted(dtypes.as_dtype, dtype)
+    made = numbers.as_tensor(value, _dtype(value.kind, dtype))
     with no_grad():
-        return _own(slicer, broadcast_to(numbers.as_tensor(value, kind), known))
+        return _own(slicer, broadcast_to(made, known))
 
 
 def _stacked(slicer: Slicer, items: Any, dtype: Any) -> Tensor:
@@ -110,13 +105,17 @@ def _stacked(slicer: Slicer, items: Any, dtype: Any) -> Tensor:
     """
     row = [numbers.symbolic(slicer.trace, x) for x in items if numbers.is_number(x)]
     kinds = {x.kind for x in row}
-    wanted = next(iter(kinds), int) if dtype is None else dtype
-    kind = _NATURAL[wanted] if dtype is None else attempted(dtypes.as_dtype, dtype)
-    is_large = kind.is_floating and any(x.kind is int and x.bound > _EXACT for x in row)
+    kind = _dtype(next(iter(kinds), int), dtype)
+    is_large = kind.is_floating and any(x.kind is int and x.bound > numbers.EXACT for x in row)
     if len(row) < len(items) or bool in kinds or is_large or (dtype is None and len(kinds) > 1):
         raise OnHost("numbers for a tensor")
     with no_grad():
         return _own(slicer, stack([numbers.as_tensor(x, kind) for x in row]))
+
+
+def _dtype(kind: type, dtype: Any) -> dtypes.DType:
+    """The dtype that is asked for, or that of numbers of a kind."""
+    return _NATURAL[kind] if dtype is None else attempted(dtypes.as_dtype, dtype)
 
 
 def _own(slicer: Slicer, x: Tensor) -> Tensor:

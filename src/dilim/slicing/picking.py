@@ -49,8 +49,8 @@ def write(
     slicer: Slicer, step: program.Step, container: list[Any], index: Number, value: Any
 ) -> Callable[[], None]:
     """How to write the item at a position; see `read`."""
-    is_one_of_two = any(x.__class__ is Choice for x in (*container, value))
-    are_alike = not is_one_of_two and all(bundles.go_together(x, value) for x in container)
+    are_alike = all(bundles.go_together(x, value) for x in container)
+    are_alike = are_alike and not _is_one_of_two(container, (value,))
     if are_alike or len(container) > MOST_PATHS:
         _check(container, (value,), index)
 
@@ -71,12 +71,16 @@ def _check(container: Sequence[Any], values: Sequence[Any], index: Number) -> No
     alike = (
         bundles.is_carriable(x) and bundles.go_together(x, y) for x in container for y in values[:1]
     )
-    is_one_of_two = any(x.__class__ is Choice for x in (*container, *values))
     is_recorded = mode.recording and any(map(_has_gradient, (*container, *values)))
     if index.kind is not int or len(container) > MOST or is_recorded or not all(alike):
         raise needs_value(index)
-    if not container or is_one_of_two:
+    if not container or _is_one_of_two(container, values):
         raise needs_value(index)
+
+
+def _is_one_of_two(*values: Sequence[Any]) -> bool:
+    """Whether there is a value that has a kind of its own on each path."""
+    return any(x.__class__ is Choice for each in values for x in each)
 
 
 def _has_gradient(x: Any) -> bool:

@@ -7,6 +7,7 @@ import types
 from collections.abc import Iterator
 from typing import Any, Final
 
+from dilim.slicing.attributes import USERS
 from dilim.slicing.inlining import INSTALLED
 from dilim.tensors.random import default_generator
 
@@ -64,7 +65,7 @@ def is_users(value: types.FunctionType | types.ModuleType | type) -> bool:
 
 def _is_library(module: str | None, file: str) -> bool:
     name = module or ""
-    if name.startswith("dilim.rl."):
+    if name.startswith(USERS):
         return False
     top = name.partition(".")[0]
     if top in ("dilim", "builtins") or top in sys.builtin_module_names:
