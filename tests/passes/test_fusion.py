@@ -290,6 +290,20 @@ def test_a_product_with_a_repeated_constant_stores_it():
     assert kernels(lines, MATRICES) == [[], ["matmul"]]
 
 
+def test_a_reduction_that_is_read_under_a_condition_stays_apart():
+    lines = """
+        %m: float32[] = max[axis=(0,), keepdims=False](%x)
+        %r: float32[1] = reshape[shape=(1,)](%m)
+        %t: float32[2] = full[shape=(2,), value=3.0, dtype=float32]()
+        %c: float32[3] = concat[axis=0](%r, %t)
+        %b: bool[3] = astype[dtype=bool](%c)
+        %a: bool[] = any[axis=(0,), keepdims=False](%b)
+        %s: float32[] = sum[axis=(0,), keepdims=False](%x)
+        %w: float32[] = where(%a, %s, %s)
+        return %w"""
+    assert kernels(lines) == [["max"], ["concat", "astype", "any", "sum", "where"]]
+
+
 def test_a_unit_that_is_no_nest_becomes_one_kernel_for_each_operation(monkeypatch):
     monkeypatch.setattr(module, "_is_nest", lambda kernel: False)
     monkeypatch.setattr(module, "_MANY", 1)

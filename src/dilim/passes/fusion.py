@@ -32,11 +32,10 @@ from dilim.passes.fusion_block import Block, is_inline
 from dilim.passes.fusion_rules import join
 from dilim.passes.fusion_units import Unit
 from dilim.passes.positions import scatter_base
-from dilim.passes.raising import has_check
 from dilim.passes.rewriting import rebuilt, with_nodes
 
 _MANY: Final = 60
-"""Kernels of more operations are tried before they are believed to be one loop nest."""
+"""Kernels of more operations without a reduction are tried as well, before they are believed."""
 
 
 def fusion(graph: Graph) -> Graph:
@@ -112,10 +111,8 @@ class _Context:
             return []
         kernel = _Kernel(self.makers)
         node = kernel.build(unit, block.results(unit))
-        doubtful = unit.reductions and any(
-            _repeats(inner) or has_check(inner) for inner in kernel.nodes
-        )
-        if not (doubtful or len(unit.nodes) > _MANY) or _is_nest(node):
+        doubtful = len(kernel.nodes) > (1 if unit.reductions else _MANY)
+        if not doubtful or _is_nest(node):
             return [node]
         kernel = _Kernel(self.makers, stores_views=True)
         node = kernel.build(unit, block.results(unit))

@@ -149,11 +149,14 @@ class _Rules:
 
     def _try(self, unit: Unit, user: Unit, alone: bool) -> bool:
         """Merge if the result is a loop nest."""
-        trial = Unit(0, next(iter(user.nodes.values())), 0)
-        trial.nodes = {**unit.nodes, **user.nodes}
-        if not self._composes(self._block, trial):
+        if not self._compose(unit, user):
             return False
         return self._merge(unit, user, inside=alone and unit.size != user.size)
+
+    def _compose(self, unit: Unit, user: Unit) -> bool:
+        trial = Unit(0, next(iter(user.nodes.values())), 0)
+        trial.nodes = {**unit.nodes, **user.nodes}
+        return self._composes(self._block, trial)
 
     # --- beside ---------------------------------------------------------------------------
 
@@ -175,9 +178,15 @@ class _Rules:
                 other = unit.whole
                 if other is first:
                     continue
-                if _alike(first, other) and _agree(first, other):
+                if _alike(first, other) and _agree(first, other) and self._fit(first, other):
                     self._merge(first, other)
                     first = unit.whole
+
+    def _fit(self, first: Unit, other: Unit) -> bool:
+        """Whether two reductions are a loop nest, though one may read the other somewhere."""
+        if not first.reductions or not (other in first.after or first in other.after):
+            return True
+        return self._compose(first, other)
 
     # --- again ----------------------------------------------------------------------------
 
