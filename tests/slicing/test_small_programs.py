@@ -4,6 +4,7 @@ import pytest
 
 from slicing import (
     small_agents,
+    small_campaign,
     small_contents,
     small_contexts,
     small_courses,
@@ -66,6 +67,7 @@ ALL = {
     **small_real.PROGRAMS,
     **small_received.PROGRAMS,
     **small_courses.PROGRAMS,
+    **small_campaign.PROGRAMS,
     **small_found.PROGRAMS,
     **small_found_later.PROGRAMS,
     **small_passed_on.PROGRAMS,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from dilim.ops.opdef import OpDef, Rule
 from dilim.shapes import Shape
@@ -32,6 +32,10 @@ class Record(Protocol):
     serial: int
 
 
+RESULT: Final = "result"
+"""Stands for the name of an operation, where one branch or turn or another has made something."""
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """In place of an operation: the record is one result of the record at its only edge.
@@ -42,7 +46,7 @@ class Part:
     """
 
     number: int
-    name: str = "result"
+    name: str = RESULT
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from dilim.slicing.made_functions import refuse
 from dilim.slicing.numbers import Number
 from dilim.slicing.tapes import is_node
 from dilim.slicing.tracing import is_used_up
+from dilim.slicing.turn_gradients import TurnGradients
 from dilim.slicing.turn_writes import TurnWrites
 from dilim.slicing.values import UNBOUND, Choice, Conflict, Held, Host, is_same, items_of
 from dilim.tensors.tape import no_grad
@@ -54,6 +55,7 @@ class Carried:
         entered: whether there is a turn, if that is known.
         can_peel: whether the first turn may be taken out of the loop.
         used_up: tensors whose tape is used up after a turn, by place and number -> what made them.
+        gradients: which tensors have a gradient in some turns only.
         shown: attributes whose value on the host is not that of the graph at a turn's beginning.
         objects: which objects the tensors are.
         writes: what a turn writes of the memory from before the loop.
@@ -75,6 +77,7 @@ class Carried:
     entered: Any = None
     can_peel: bool = True
     used_up: dict[tuple[Place, int], str] = field(default_factory=dict)
+    gradients: TurnGradients = field(init=False)
     shown: set[Any] = field(default_factory=set)
     objects: CarriedObjects = field(init=False)
     writes: TurnWrites = field(init=False)
@@ -87,6 +90,7 @@ class Carried:
     def __post_init__(self) -> None:
         self.objects = CarriedObjects(self.slicer)
         self.writes = TurnWrites(self.slicer.trace)
+        self.gradients = TurnGradients(self.slicer)
 
     def start_of(self, place: Place) -> Any:
         """What a place holds before the loop; for one that is unbound, what zeros stand for it."""

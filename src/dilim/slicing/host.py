@@ -10,7 +10,7 @@ from typing import Any
 from dilim.ops.table import OPERATIONS
 from dilim.slicing.actions import Action
 from dilim.slicing.entry import Entry
-from dilim.slicing.errors import OnHost, Restart, Unsliceable
+from dilim.slicing.errors import OnHost, Peel, Restart, Unsliceable
 from dilim.slicing.given_containers import KEY, Containers
 from dilim.slicing.iterators import Making
 from dilim.slicing.numbers import Number
@@ -264,7 +264,8 @@ class Objects:
             maker = x._node.op.name
             known = self.held.get(self.one_of.own(x)._data.cell)
             is_told = known is not None and known.is_kept  # and has it with its tape
-            if maker in OPERATIONS and (is_used_up(x) or (self.lenient and not is_told)):
+            is_looked_at = self.lenient and not is_told and self.tapes.is_certain(x)
+            if maker in OPERATIONS and (is_used_up(x) or is_looked_at):
                 return f"R.with_gradient({self.bare(x, action)}, {maker!r})"
             if is_used_up(x):
                 raise Unsliceable("a tensor that backward() has used up is made on several paths")
@@ -275,7 +276,8 @@ class Objects:
             table, number = text.removeprefix("R.").rstrip("]").split("[")
             self.leaves["views" if table == "views" else "objects", int(number)] = None
             return f"{text}.requires_grad_()"
-        raise Unsliceable("a tensor that a loop carries")
+        reason = "a tensor that a loop carries"
+        raise Peel(reason) if id(x) in self.tapes.unsure else Unsliceable(reason)
 
     def bare(self, x: Tensor, action: Action) -> str:
         """Code for a tensor that the region makes, or a view, as if it carried no gradient."""

@@ -22,7 +22,7 @@ from dilim.slicing.host import Objects
 from dilim.slicing.program import Statement
 from dilim.slicing.recorded_inside import is_overwritten, nodes_in, plain_inputs
 from dilim.slicing.values import Held
-from dilim.tensors.region_tape import Region, can_replay, needed_by
+from dilim.tensors.region_tape import Region, can_replay, edge_of, needed_by
 from dilim.tensors.tape import SPACING, Node, now
 from dilim.tensors.tensor import Tensor
 
@@ -47,6 +47,9 @@ def perhaps(known: Held) -> Held:
 class Tapes:
     """Which recorded operations the host has.
 
+    Attributes:
+        unsure: what loops carry with a gradient, but not in each of their turns, by identity.
+
     Args:
         objects: what the host has of the graph.
         count_writes: code that counts writes into memory that the host can see.
@@ -61,6 +64,7 @@ class Tapes:
         self._numbers: dict[int, int] = {}
         self._from_outside: dict[int, None] = {}
         self._loops: dict[int, tuple[Any, Statement]] = {}
+        self.unsure: dict[int, Tensor] = {}
 
     def note_loop(self, results: Sequence[Tensor], statement: Statement) -> None:
         """Take note of a loop that was built: a gradient through it makes it be laid out flat."""
@@ -186,6 +190,23 @@ class Tapes:
         started = self._trace.started
         roots = [x._node for x in tensors]
         return reachable(roots, lambda e: e.__class__ is Node and e.serial >= started)
+
+    def is_certain(self, x: Tensor) -> bool:
+        """Whether a tensor has a gradient on all paths."""
+        known: dict[int, Any] = {}
+        for node in reversed(self.leading_to([x])):
+            given = [self._known(edge, known) for edge in node.edges]
+            op: Any = node.op
+            if node.inputs is None:  # used up, and so there
+                known[id(node)] = True
+            elif isinstance(op, Part):
+                known[id(node)] = given[0] is True or given[0][op.number]
+            else:
+                known[id(node)] = op.flags(given) if isinstance(op, Region) else any(given)
+        return bool(self._known(edge_of(x), known))
+
+    def _known(self, edge: Any, known: dict[int, Any]) -> Any:
+        return edge is not None and id(edge) not in self.unsure and known.get(id(edge), True)
 
     def _tape(self, x: Tensor) -> list[tuple[Node, Tensor | None]]:
         """The operations of the region that lead to a tensor, in order, and their results."""

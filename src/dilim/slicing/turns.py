@@ -279,6 +279,7 @@ class Turns(Carried):
             heads[place] = bundles.unflatten(shape, given, True)
             self._use_up(place, heads[place])
             self.put(place, heads[place])
+        self.gradients.begin_turn(heads, self.objects.starts)
         shown.let_see(slicer, self.shown, self.truths)
         with no_grad():
             later = Number(index > 0, bool)
@@ -309,6 +310,7 @@ class Turns(Carried):
         self.recorded = {key: perhaps(known) for key, known in found if is_node(key)}
         interrupts.stop(slicer, self.statement)
         self.check(at_head, places)
+        self.gradients.end_turn(heads, self.now)
         self.find_given(heads)
         out: list[Tensor] = []
         for place, shape in zip(places, shapes, strict=True):

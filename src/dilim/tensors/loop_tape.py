@@ -22,7 +22,7 @@ from dilim.ops.table import OPERATIONS
 from dilim.tensors.creation import asarray
 from dilim.tensors.dispatch import apply
 from dilim.tensors.region_pull import pulled_through
-from dilim.tensors.region_tape import Record, Region, Values
+from dilim.tensors.region_tape import Record, Region, Values, edge_of
 from dilim.tensors.regions import cloned
 from dilim.tensors.replays import Arrays, Stage
 from dilim.tensors.tape import mode
@@ -292,18 +292,35 @@ class Turns(Region):
     def flags(self, inputs: list[bool]) -> list[bool]:
         """See `Region.flags`."""
         given = iter(inputs)
-        carried = [
+        start = [
             g and x.requires_grad and next(given)
             for x, g in zip(self.start, self.with_gradient, strict=True)
         ]
         captured = dict(zip(self.captured, given, strict=True))
-        always, seen = [True] * len(carried), []
-        while carried not in seen:
-            seen.append(carried)
-            leaves = {id(x): y for x, y in zip(self.arguments, carried, strict=True)}
-            carried = self.record.flags(captured | leaves)
-            always = [a and b for a, b in zip(always, carried, strict=True)]
-        return always
+        states = [start]
+        while states[-1] not in states[:-1]:
+            leaves = {id(x): y for x, y in zip(self.arguments, states[-1], strict=True)}
+            states.append(self.record.flags(captured | leaves))
+        ends = states[min(self._fewest, states.index(states[-1])) :]
+        return list(map(all, zip(*ends, strict=True)))
+
+    @property
+    def _fewest(self) -> int:
+        """Fewest turns: where nothing is kept for a derivative, there may be none."""
+        return self.least if self.is_exact or self.count is not None else 0
+
+    def edges(self, number: int) -> list[Any]:
+        """See `Region.edges`."""
+        made: list[Any] = []
+        before: dict[int, None] = {} if self._fewest else {number: None}
+        waiting = [number]
+        for each in waiting:
+            edge = self.record.outputs[each]
+            same = [k for k, x in enumerate(self.arguments) if x is edge]
+            made += [] if same else [edge]
+            waiting += [k for k in same if k not in waiting]
+            before.update(dict.fromkeys(same))
+        return made + [edge_of(self.start[k]) for k in before]
 
     def inner(self) -> Sequence[Record]:
         """See `Region.inner`."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dilim.autodiff.walk import Joint, Part, reachable, rule_of
+from dilim.autodiff.walk import RESULT, Joint, Part, reachable, rule_of
 from dilim.errors import GradientError
 from dilim.ir.graph import Graph, Value
 from dilim.ir.structure import READ, RECEIVE, walk
@@ -200,7 +200,7 @@ def collect(trace: Trace, outputs: Sequence[Tensor], since: int) -> Record:
     def is_inside(edge: Any) -> bool:
         return edge.__class__ is Node and edge.serial >= since
 
-    edges = [_edge(x) for x in outputs]
+    edges = [edge_of(x) for x in outputs]
     nodes = reachable([edge for edge in edges if edge is not None], is_inside)
     nodes.reverse()
     if any(node.inputs is None for node in nodes):
@@ -223,7 +223,8 @@ def collect(trace: Trace, outputs: Sequence[Tensor], since: int) -> Record:
     return Record(nodes, captured, versions, edges, values)
 
 
-def _edge(x: Tensor) -> Any:
+def edge_of(x: Tensor) -> Any:
+    """The edge of a record that uses a tensor."""
     if not x.requires_grad:
         return None
     return x if x._node is None else x._node
@@ -275,10 +276,15 @@ class Region(Joint):
         """What its regions record."""
         raise NotImplementedError
 
-    def makers(self, number: int) -> set[str]:
-        """The names of the operations that may have made a result, unless it was there before."""
-        edges = [(record.outputs[number], record.nodes) for record in self.inner()]
-        return {edge.op.name for edge, own in edges if any(edge is node for node in own)}
+    def edges(self, number: int) -> list[Any]:
+        """What a result may be: records, tensors that nothing has made, None for no gradient."""
+        return [record.outputs[number] for record in self.inner()]
+
+    def maker(self, number: int) -> str:
+        """The name of the operation that has made a result, where it is the same on all paths."""
+        edges = self.edges(number)
+        names = {edge.op.name if edge.__class__ is Node else RESULT for edge in edges}
+        return names.pop() if len(names) == 1 else RESULT
 
     def uses(self) -> Iterator[Value]:
         """The values that `replay` needs, some of them computed by the region itself."""
@@ -322,15 +328,14 @@ def put_on_tape(
         region,  # type: ignore[arg-type]
         tuple(captured),
         {},
-        tuple(_edge(x) for x in captured),
+        tuple(edge_of(x) for x in captured),
         tuple(versions),
         0,
     )
     whole.values = [None] * len(captured)
     for number, (x, has_gradient) in enumerate(zip(results, chosen, strict=True)):
         if has_gradient:
-            makers = region.makers(number)
-            part = Part(number, *(makers if len(makers) == 1 else ()))
+            part = Part(number, region.maker(number))
             x._node = Node(part, (None,), {}, (whole,), (0,), x._storage.version)  # type: ignore[arg-type]
             x._node.values = [None]
             x._requires_grad = True
