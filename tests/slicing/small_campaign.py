@@ -62,6 +62,83 @@ def f(x):
     ),
 }
 
+_CONTAINERS = {
+    "a list that is gone over beside a tensor, and is written": Small(
+        """
+def f(x, items):
+    for v, w in zip(items, x):
+        for i in range(3):
+            items[i % 2] = v
+    return items
+""",
+        ("[dilim.ones(3), [dilim.ones(3), dilim.zeros(3)]]",) * 3,
+    ),
+    "a list of an attribute that is gone over beside a tensor": Small(
+        """
+class Box:
+    pass
+
+BOX = Box()
+BOX.parts = [1, 2]
+
+def f(x, box):
+    for v, w in zip(box.parts, dilim.zeros(3) + x):
+        box.parts[1] = v
+    return box.parts
+""",
+        ("[dilim.ones(3), BOX]",) * 3,
+        None,
+        None,
+    ),
+}
+
+_BROUGHT_UP_TO_DATE = {
+    "written in a branch, after turns have given it to the host": Small(
+        """
+import random
+
+class Box:
+    pass
+
+BOX = Box()
+BOX.w, BOX.s = dilim.tensor([1.0, 2.0, 3.0]), 0.5
+
+def f(x, box):
+    if random.random() < 2:
+        k = 0
+        while k < 3:
+            k += 1
+            box.w = box.w * 0.5
+            print(x.tolist())
+        box.w[2] = round(box.s, 2)
+    return box.w
+""",
+        ("[dilim.ones(3), BOX]",) * 3,
+        None,
+        None,
+    ),
+    "written on one side, given to the host on another that may return": Small(
+        """
+def f(n, u):
+    if n > 5:
+        return u
+    made = dilim.ones(3)
+    if u > 0:
+        made[:] = n
+    elif n > 3:
+        print(made)
+        made()
+    else:
+        return len
+""",
+        ("[1.0, 0.0]", "[1.0, 1.0]", "[1.0, 0.0]", "[6.0, 1.0]"),
+        None,
+        None,
+    ),
+}
+
 PROGRAMS = {
     **_SEEN,
+    **_BROUGHT_UP_TO_DATE,
+    **_CONTAINERS,
 }

@@ -48,7 +48,7 @@ def branch(
     sides = []
     for run, side in ((then, True), (otherwise, False)):
         slicer.restore(start)
-        decide = functools.partial(_decided, slicer, test, side, run)
+        decide = functools.partial(_decided, slicer, test, side, run, wanted)
         sides.append(_side(slicer, start, since, decide))
     drop(sides, wanted, start)
     try:
@@ -60,12 +60,18 @@ def branch(
     release_again(slicer.trace, sides, slicer.tapes.is_given)
 
 
-def _decided(slicer: Slicer, test: Number, side: bool, run: Callable[[], None]) -> None:
+def _decided(
+    slicer: Slicer,
+    test: Number,
+    side: bool,
+    run: Callable[[], None],
+    wanted: Sequence[frozenset[str]],
+) -> None:
     undo = decided(slicer, test, side)
     run()
     slicer.flush()
     if not slicer.dead:
-        slicer.refresh(slicer.trace.top)  # afterwards nobody can look at what was made here
+        slicer.refresh_made(lambda left, rest: branch(slicer, left, lambda: None, rest, wanted))
     undo()
 
 

@@ -309,9 +309,11 @@ def _entered(slicer: Slicer, x: Any, is_shallow: bool, function: Any = None) -> 
     if x.__class__ in ITERATORS:
         left = iterators.taken(slicer, x)
         return left if is_shallow else attempted(tuple, left)
+    is_iterated = is_among(function, (enumerate, zip, reversed))
+    if isinstance(x, Tensor) and x.shape and is_iterated and function is not reversed:
+        return iterators.Rows(x)
     if x.__class__ in (list, dict, View):
         found = contents.opened(slicer, x)
-        is_iterated = is_among(function, (enumerate, zip, reversed))
         return iterators.copied(slicer, found, x) if is_iterated and found is not x else found
     return contents.argument(slicer, x) if attributes.is_dilims(type(x)) else x
 

@@ -371,7 +371,7 @@ class Objects:
             for cell, known in self.held.items()
             if isinstance(cell, Cell)
             and self.trace.is_known(cell)
-            and (frame is None or (cell.frame is frame and known.flag is True))
+            and (frame is None or cell.frame is frame)
             and known.seen is not self.trace.contents(cell)
         ]
 
@@ -380,8 +380,7 @@ class Objects:
 
         Args:
             action: what it is for.
-            frame: where they were made, if only those are wanted that a branch or loop has given
-                to the host for certain.
+            frame: where they were made, if only those of a branch or loop are wanted.
         """
         lines: list[str] = []
         for cell, known in self.stale(frame):

@@ -19,8 +19,37 @@ if TYPE_CHECKING:
     from dilim.slicing.program import Statement
     from dilim.slicing.slicer import Slicer
 
-ITERATORS: Final = frozenset(
+
+class Rows:
+    """An iterator over the rows of a tensor that takes each when it comes to it.
+
+    Args:
+        tensor: of one axis at least.
+    """
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor = tensor
+        self._place = 0
+
+    def __iter__(self) -> Rows:
+        return self
+
+    def __next__(self) -> Tensor:
+        if self._place >= len(self._tensor):
+            raise StopIteration
+        self._place += 1
+        return self._tensor[self._place - 1]
+
+    def __reduce__(self) -> Any:
+        return Rows, (self._tensor,), self._place
+
+    def __setstate__(self, place: int) -> None:
+        self._place = place
+
+
+ITERATORS: Final[frozenset[Any]] = frozenset(
     {
+        Rows,
         enumerate,
         zip,
         reversed,
@@ -30,7 +59,7 @@ ITERATORS: Final = frozenset(
         type(iter(range(0))),
     }
 )
-"""Types of iterators that builtins make."""
+"""Types of iterators that builtins make, or that stand for such."""
 
 
 class Making(NamedTuple):

@@ -84,7 +84,7 @@ def _for(slicer: Slicer, statement: program.For) -> None:
     elif items.__class__ is Host:
         _hosted(slicer, statement, items)
     elif isinstance(items, Tensor):
-        _flat(slicer, statement, (items[k] for k in range(len(items))))
+        _flat(slicer, statement, iterators.Rows(items))
     elif id(items) in slicer.makings:
         maker = slicer.makings[id(items)].maker
         _flat(slicer, statement, iterators.taken(slicer, items), ("host", maker))

@@ -27,6 +27,7 @@ class Showing(Interpreter):
     """The part of the slicer that writes back."""
 
     unless: Callable[[Number, Callable[[], None]], None]
+    leaving: Callable[[], Any]
 
     def action(self, letter: str) -> Action:
         """A new action of the host."""
@@ -169,6 +170,23 @@ class Showing(Interpreter):
             action = self.action(WRITE)
             action.lines += self.objects.refresh(action, frame)
             self._send(action)
+
+    def refresh_made(self, go_on: Callable[[Number, Callable[[], None]], None]) -> None:
+        """The same at the end of a side or turn, for what it has made: later nobody can look at it.
+
+        Where a way out was taken before, the host may not have been given any of it.
+
+        Args:
+            go_on: interprets what comes next, where the way out was not taken.
+        """
+        frame = self.trace.top
+        if not self.objects.stale(frame):
+            return
+        leaving = self.leaving()
+        if leaving is False:
+            self.refresh(frame)
+        elif leaving is not True:
+            go_on(leaving, lambda: self.refresh(frame))
 
     def release(self) -> None:
         """Use up on the host what the graph has used up of the tape that it has."""

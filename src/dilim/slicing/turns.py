@@ -303,7 +303,7 @@ class Turns(Carried):
         self._check_growth(places, shapes)
         self._test_again()
         slicer.let_go()
-        slicer.refresh(slicer.trace.top)
+        slicer.refresh_made(lambda left, rest: slicer.go_on(left, rest, self.statement))
         slicer.release()  # the next turn has a tape of its own
         self.kept = dict(slicer.keeping.held)
         found = slicer.objects.held.items()
