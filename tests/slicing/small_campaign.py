@@ -1,5 +1,6 @@
 """Small programs that a long search among random ones has found; see `small_programs`."""
 
+from slicing.comparing import Call
 from slicing.small_programs import Small
 
 _P = """
@@ -137,8 +138,105 @@ def f(n, u):
     ),
 }
 
+_WRITTEN_BY_THE_HOST = {
+    "a view that the host makes old": Small(
+        _P
+        + """
+STATE = {}
+
+def f(p):
+    t = p[1]
+    with dilim.no_grad():
+        p.copy_(p)
+        STATE['t'] = dilim
+    return t
+""",
+        (Call("[P]", after="result.sum().backward()"),),
+        None,
+        None,
+        raises=(1,),
+        may_leave=True,
+    ),
+    "what the host makes old where nothing is recorded": Small(
+        """
+LIMIT = 3
+P = dilim.tensor(0.25, requires_grad=True)
+
+def f(p, n):
+    t = p.max()
+    d = dict(a=LIMIT % 2, n=n)
+    with dilim.no_grad():
+        p.sub_(d['a'])
+    return t
+""",
+        (Call("[P, 2]", after="result.sum().backward()"),),
+        None,
+        None,
+        raises=(1,),
+        may_leave=True,
+    ),
+    "a recorded write of the host into what the program has used": Small(
+        _P
+        + """
+class Box:
+    pass
+
+BOX = Box()
+BOX.w = dilim.tensor([2.0, 3.0])
+
+def f(box):
+    t = dilim.stack(box.w)
+    box.w[1] = box.w.max()
+    made = lambda x: x * 0.5
+    box.w = made(P)
+    return t
+""",
+        (Call("[BOX]"), *(Call("[BOX]", after="result.sum().backward()"),) * 2),
+        None,
+        None,
+        may_leave=True,
+    ),
+    "what detach() gives, used and then written": Small(
+        _P
+        + """
+Q = dilim.tensor([0.25, 4.0], requires_grad=True)
+
+def f():
+    x = Q @ P.detach()
+    with dilim.no_grad():
+        P.sub_(0.125)
+    return x
+""",
+        ("[]", Call("[]", after="result.sum().backward()")),
+        None,
+        None,
+        raises=(2,),
+        native=0,
+        fallback="a gradient through memory that was written is handed out",
+    ),
+    "the same in a loop": Small(
+        _P
+        + """
+Q = dilim.tensor([0.25, 4.0], requires_grad=True)
+
+def f():
+    for i in range(2):
+        x = Q * P.detach()
+    with dilim.no_grad():
+        P.sub_(0.125)
+    return x
+""",
+        ("[]", Call("[]", after="result.sum().backward()")),
+        None,
+        None,
+        raises=(2,),
+        fallback="a gradient through memory that was written is handed out",
+    ),
+}
+
 PROGRAMS = {
     **_SEEN,
+    **_WRITTEN_BY_THE_HOST,
     **_BROUGHT_UP_TO_DATE,
     **_CONTAINERS,
 }

@@ -59,7 +59,7 @@ def prepare(
             slicer.entry.guard(f"{slicer.entry.path(x)}.name == {x.name!r}")
             if x.name is not None:
                 raise OnHost("a tensor that has a name, which goes with it")
-            return lambda: slicer.trace.tensor(slicer.trace.handle(x))
+            return lambda: _detached(slicer, x)
 
     def compute() -> Any:
         taken_in: list[Tensor] = []
@@ -83,6 +83,13 @@ def prepare(
         return result
 
     return compute
+
+
+def _detached(slicer: Slicer, x: Tensor) -> Tensor:
+    """What ``detach()`` gives of a tensor from outside."""
+    result = slicer.trace.tensor(slicer.trace.handle(x))
+    result._storage, result._born, result._is_view = x._storage, x._storage.version, True
+    return result
 
 
 def _copied(slicer: Slicer, name: str, kind: Array) -> Tensor:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,7 +14,7 @@ from dilim.runtime.devices import Storage
 from dilim.tensors.deferred import Deferred
 from dilim.tensors.dispatch import record
 from dilim.tensors.replays import Replay
-from dilim.tensors.tape import ROOM, SPACING, Node, now
+from dilim.tensors.tape import ROOM, SPACING, now
 from dilim.tensors.tensor import Tensor
 
 Turn: TypeAlias = tuple[int, ...]
@@ -25,19 +26,23 @@ class Recorder:
 
     Attributes:
         nodes: what was recorded, by number.
+        results: the tensors that they have made.
         recorded: in which turn.
         moments: when code of the host ran, by number.
+        given: tensors from outside, and what had made them when the program began.
         disturbed: gives the memory that somebody else has written, with the version that it had.
     """
 
     nodes: dict[int, Any]
+    results: dict[int, Tensor]
     recorded: dict[int, Turn]
     moments: dict[int, dict[int, tuple[Turn, int]]]
     disturbed: Callable[[], dict[Storage, int]]
+    given: list[tuple[Any, Any]]
 
     def forget_tape(self) -> None:
         """Begin a run."""
-        self.nodes, self.recorded, self.moments = {}, {}, {}
+        self.nodes, self.results, self.recorded, self.moments = {}, {}, {}, {}
 
     def moment(self, number: int, turn: Turn) -> int:
         """The moment at which this runs.
@@ -87,11 +92,12 @@ class Recorder:
         has_gradient = any(y._requires_grad for y in inputs if isinstance(y, Tensor))
         if not has_gradient or self._is_recorded(number, turn, x):
             return
-        record(op, inputs, params, x)
+        with self.as_it_was():
+            record(op, inputs, params, x)
         node: Any = x._node
         node.serial = serial
-        self._as_it_was(node)
         self.nodes[number] = node
+        self.results[number] = x
 
     def defer(
         self,
@@ -112,18 +118,35 @@ class Recorder:
         firsts = ((at, self._first(k, turn)) for at, k in moments)
         passed = [(at, first - ROOM) for at, first in firsts if first is not None]
         there = {key: x for key, x in plain.items() if x is not None}
-        replay = Replay(region, inputs, known, serial, passed, there)
-        self._as_it_was(replay.whole)
-        self.nodes[number] = replay
+        with self.as_it_was():
+            self.nodes[number] = Replay(region, inputs, known, serial, passed, there)
 
-    def _as_it_was(self, node: Node) -> None:
-        """Let a node have the versions of memory from before somebody else wrote into it."""
+    def makers(self) -> Iterator[tuple[Any, Any]]:
+        """Tensors, and what has made them as far as the program knows."""
+        yield from self.given
+        for number, x in self.results.items():
+            yield x, self.nodes.get(number)
+
+    @contextmanager
+    def as_it_was(self) -> Iterator[None]:
+        """A context in which the tape has memory as it was before somebody else wrote into it."""
         disturbed = self.disturbed()
-        if disturbed:
-            node.versions = tuple(
-                disturbed.get(x._storage, version) if isinstance(x, Tensor) else version
-                for x, version in zip(node.inputs or (), node.versions, strict=True)
-            )
+        if not disturbed:
+            yield
+            return
+        now = [(storage, storage.version, storage.recorded) for storage in disturbed]
+        made = [(x, x._node, node) for x, node in self.makers() if x._storage in disturbed]
+        for x, _, node in made:
+            x._node = node
+        for storage, version in disturbed.items():
+            storage.version, storage.recorded = version, min(storage.recorded, version)
+        try:
+            yield
+        finally:
+            for x, node, _ in made:
+                x._node = node
+            for storage, version, recorded in now:
+                storage.version, storage.recorded = version, recorded
 
     def attach(
         self, number: int, turn: Turn, x: Tensor, whole: int, part: int, is_certain: bool
@@ -133,9 +156,9 @@ class Recorder:
             return
         replay = self.nodes[whole]
         if is_certain and replay.is_certain:
-            self.nodes[number] = Deferred(replay, part, x)
+            self.nodes[number], self.results[number] = Deferred(replay, part, x), x
         elif replay.results()[part].requires_grad:
-            self.nodes[number] = Deferred(replay, part, x).resolved()
+            self.nodes[number], self.results[number] = Deferred(replay, part, x).resolved(), x
 
     def release(self, number: int) -> None:
         """Use up a recorded operation that the host may have, as the graph program has."""

@@ -57,6 +57,7 @@ class Run(Leaving, Recorder):
         self.differing: dict[Any, Any] = {}
         self.items: dict[int, tuple[Any, ...]] = {}
         self.memories: dict[str, Any] = {}
+        self.given: list[tuple[Any, Any]] = []
         self.now: dict[tuple[int, Any], tuple[Any, Any]] = {}
         self.versions: dict[int, int] = {}
         self.expected: dict[str, int] = {}
@@ -85,6 +86,7 @@ class Run(Leaving, Recorder):
         self.versions.clear()
         self.expected = {}
         self.memories = {}
+        self.given = []
         self.grads = []
         self.valid = _unknown
         self.frames[0] = {}  # the old one is the caller's
@@ -95,6 +97,7 @@ class Run(Leaving, Recorder):
         """Take memory for what it is now: what comes next is computed from it."""
         memories = self.memories.items()
         self.expected = {path: holder._storage.version for path, holder in memories}
+        self.given = [(x, x._node) for x in self.memories.values() if x.__class__ is Tensor]
 
     def written(self, paths: tuple[str, ...]) -> list[str]:
         """Those of some paths of memory that somebody else has written."""
@@ -314,12 +317,14 @@ class Run(Leaving, Recorder):
 
     def view(self, number: int, base: Tensor, steps: Sequence[Step]) -> Tensor:
         """A view of a tensor."""
-        made = self.views[number] = view_of(base, steps)
+        with self.as_it_was():
+            made = self.views[number] = view_of(base, steps)
         return made
 
     def part(self, number: int, base: Tensor, index: Any) -> Tensor:
         """A view of a tensor at an index."""
-        made = self.views[number] = part_of(base, index)
+        with self.as_it_was():
+            made = self.views[number] = part_of(base, index)
         return made
 
     def interrupt(self, levels: Sequence[Level] = ()) -> None:

@@ -26,7 +26,6 @@ from dilim.slicing.values import UNBOUND, Conflict, Host, MadeFunction, Range
 from dilim.tensors import control
 from dilim.tensors.region_tape import Region
 from dilim.tensors.sites import user_site
-from dilim.tensors.tape import mode
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -133,8 +132,6 @@ def _memory_of_tape(slicer: Hosting) -> tuple[str, ...] | None:
 
 def _recorded(slicer: Hosting) -> Iterator[Tensor]:
     """The tensors that may be used later and have a tape."""
-    if not mode.recording:
-        return
     for scope in slicer.scopes:
         names = scope.names_after(scope.at)
         for name, value in scope.env.items():

@@ -141,6 +141,7 @@ class Tapes:
             for key, x in found.items()
             if objects.entry.slot(x) is not None
             or not self._trace.owns(x)
+            or x._data.cell.variable is not None
             or objects.has(x)
             or self._trace.lent.number_of(x._data.cell) is not None
         )
