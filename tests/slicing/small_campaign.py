@@ -234,8 +234,73 @@ def f():
     ),
 }
 
+_ON_ONE_PATH = {
+    "a tensor of the host that one path takes, with a gradient": Small(
+        _P
+        + """
+class Box:
+    pass
+
+BOX = Box()
+BOX.w = dilim.tensor([1.0, 2.0])
+
+def f(box, n):
+    d = len
+    for () in zip([], []):
+        box.w = i
+    [].insert(0, dilim)
+    if d == n:
+        t = box.w @ P
+    else:
+        t = P.max(axis=0)
+    return t
+""",
+        ("[BOX, 1]", "[BOX, len]") * 2,
+        None,
+        None,
+    ),
+    "a dict that one path gives a tensor, and the other leaves to the host": Small(
+        """
+def f(x):
+    d = dict(a=x, n=1)
+    if x.sum() > 3:
+        d['n'] = 2
+    else:
+        if x.sum() > 0:
+            d['a'] = -x
+        else:
+            d['a'] = x * 2
+        d = str(min(x.sum().item(), 1.5))
+    return d
+""",
+        ("[dilim.ones(2)]", "[-dilim.ones(2)]", "[dilim.ones(2) * 5]"),
+        None,
+        None,
+    ),
+    "a tensor with a gradient, written past it in a loop of unknown length": Small(
+        _P
+        + """
+def f(x):
+    t = P.max()
+    with dilim.no_grad():
+        k = 0
+        while True:
+            k += 1
+            if k > 3 or x.sum() > 100:
+                break
+            t += dilim.where((x > 0.25).any(), x.max(), dilim.softplus(t))
+    return t.detach()
+""",
+        ("[dilim.ones(2)]", "[-dilim.ones(2)]"),
+        None,
+        None,
+        fallback="a tensor that may be written past its gradient",
+    ),
+}
+
 PROGRAMS = {
     **_SEEN,
+    **_ON_ONE_PATH,
     **_WRITTEN_BY_THE_HOST,
     **_BROUGHT_UP_TO_DATE,
     **_CONTAINERS,

@@ -228,8 +228,7 @@ class Interpreter:
         modes.show(self)
         for key, leaf in self.leaves.items():
             leaf.grad = state.grads.get(key, self.initial_grads[key][1])
-        for key, contents in state.contents.items():
-            _refill(self.fresh[key], contents)
+        self.fill(state)
         self.objects.held, self.keeping.held = dict(state.held), dict(state.keeping)
         self.seen, self.shown = dict(state.seen), dict(state.shown)
         self.handed, self.received = dict(state.handed), dict(state.received)
@@ -238,6 +237,13 @@ class Interpreter:
         self.trace.forget_releases(state.releases)
         self.trace.writes.take_back(state.writes)
         self.dead = state.dead
+
+    def fill(self, state: State) -> None:
+        """Let lists and dicts that the region has made hold what they held in a state."""
+        for key, contents in state.contents.items():
+            made = self.fresh[key]
+            made.clear()
+            (made.extend if made.__class__ is list else made.update)(contents)
 
     def end_here(self) -> None:
         """The host does not come back from what was sent last."""
@@ -390,11 +396,3 @@ class Mark:
         self._slicer.restore(self._state)
         del self._slicer.actions[self._actions :]
         self._put_back()
-
-
-def _refill(value: Any, contents: Any) -> None:
-    if value.__class__ is list:
-        value[:] = contents
-    else:
-        value.clear()
-        value.update(contents)

@@ -136,14 +136,14 @@ class Join:
             for name in [*x, *y]:
                 one, two = x.get(name, UNBOUND), y.get(name, UNBOUND)
                 kinds = (one.__class__, two.__class__)
-                if kinds.count(Host) != 1 or one is UNBOUND or two is UNBOUND or a.dead or b.dead:
+                if kinds.count(Host) != 1 or type(UNBOUND) in kinds or a.dead or b.dead:
                     continue
-                side, value = (1, two) if kinds[0] is Host else (0, one)
+                side, value, host = (1, two, one) if kinds[0] is Host else (0, one, two)
                 env = (x, y)[side]
-                host = one if side == 1 else two
                 objects, trace, state = slicer.objects, self.trace, self.sides[side].state
                 before = objects.held, trace.uncounted
                 objects.held, trace.uncounted = state.held, state.uncounted
+                slicer.fill(state)
                 with self.within(side):
                     kind = slicer.hand_over(slicer.scopes[depth], name, value)
                 objects.held, trace.uncounted = before

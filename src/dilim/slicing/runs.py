@@ -48,7 +48,7 @@ class Run(Leaving, Recorder):
         self.forget_tape()
         self.frames = [{} for _ in range(count)]
         self.objects: dict[int, Tensor] = {}
-        self.views: dict[int, Tensor] = {}
+        self.views: dict[int, Tensor | None] = {}
         self.lent: dict[int, Tensor] = {}
         self.lent_at: dict[int, tuple[Storage, int]] = {}
         self.slots: tuple[Any, ...] = ()
@@ -315,10 +315,10 @@ class Run(Leaving, Recorder):
         """See `past_gradient`."""
         return past_gradient(x)
 
-    def view(self, number: int, base: Tensor, steps: Sequence[Step]) -> Tensor:
-        """A view of a tensor."""
+    def view(self, number: int, base: Tensor | None, steps: Sequence[Step]) -> Tensor | None:
+        """A view of a tensor; of None, which stands for one that another path has got, None."""
         with self.as_it_was():
-            made = self.views[number] = view_of(base, steps)
+            made = self.views[number] = None if base is None else view_of(base, steps)
         return made
 
     def part(self, number: int, base: Tensor, index: Any) -> Tensor:

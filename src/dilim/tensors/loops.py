@@ -67,6 +67,11 @@ def add_loop(
         least: how often it runs at least, as the caller knows.
         memory: what is kept for the derivative; by default all turns, whose number must be known.
     """
+    most = limit if isinstance(limit, Tensor) else asarray(limit, dtype=dtypes.int64)
+    if type_of(most) != INDEX:
+        raise DtypeError(f"loop: expected a limit of type {INDEX}, received {type_of(most)}")
+    # before the body, which may write into their memory
+    inputs = [trace.value(trace.handle(x)) for x in (most, *start)]
     with_gradient = [mode.recording and x.requires_grad for x in start]
     while True:
         draft = _draft(trace, start, with_gradient, body, condition)
@@ -75,10 +80,6 @@ def add_loop(
         if not mode.recording or found == with_gradient:
             break
         with_gradient = found
-    most = limit if isinstance(limit, Tensor) else asarray(limit, dtype=dtypes.int64)
-    if type_of(most) != INDEX:
-        raise DtypeError(f"loop: expected a limit of type {INDEX}, received {type_of(most)}")
-    inputs = [trace.value(trace.handle(x)) for x in (most, *start)]
     kinds = [type_of(x) for x in start]
     if not (mode.recording and any(with_gradient)):
         built = add_region_node(trace, LOOP, inputs, draft.frames, draft.outputs, kinds)
