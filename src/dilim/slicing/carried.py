@@ -78,7 +78,7 @@ class Carried:
     can_peel: bool = True
     used_up: dict[tuple[Place, int], str] = field(default_factory=dict)
     gradients: TurnGradients = field(init=False)
-    shown: set[Any] = field(default_factory=set)
+    shown: dict[Any, None] = field(default_factory=dict)
     objects: CarriedObjects = field(init=False)
     writes: TurnWrites = field(init=False)
     given: dict[Place, int | None] = field(default_factory=dict)
@@ -236,16 +236,16 @@ class Carried:
             *self._changed_items(head, known),
             *self._changed_memory(head, known),
         ]
-        now = {key for key, x in slicer.seen.items() if head.seen.get(key, UNBOUND) is not x}
-        now |= {key for key, x in slicer.shown.items() if head.shown.get(key) is not x}
+        now = [key for key, x in slicer.seen.items() if head.seen.get(key, UNBOUND) is not x]
+        now += [key for key, x in slicer.shown.items() if head.shown.get(key) is not x]
         if now and any(action.channel[0] == CHECK for action in slicer.actions):
             more += [x for x in (("shown", shown.group(k)) for k in now) if x not in known]
         more += [x for x in self.writes.uncertain(head) if x not in known]
         ends = {place: self.now(place) for place in places if place[0] != "cell"}
         is_known = self.objects.look(ends)
         is_known &= self.writes.look(head, known)
-        if more or not now <= self.shown or not is_known:
-            self.shown |= now
+        if more or not self.shown.keys() >= set(now) or not is_known:
+            self.shown.update(dict.fromkeys(now))
             self.places.update(dict.fromkeys(more))
             raise Again
 

@@ -113,7 +113,7 @@ def are_seen(slicer: Interpreter, places: Iterable[Key]) -> Any:
     return result
 
 
-def let_see(slicer: Interpreter, places: set[Key], truths: Mapping[Any, Any]) -> None:
+def let_see(slicer: Interpreter, places: Mapping[Key, None], truths: Mapping[Any, Any]) -> None:
     """Take note of what the host sees at the head of a turn, or after a loop.
 
     Args:

@@ -27,7 +27,7 @@ class TurnWrites:
     def __init__(self, trace: SlicerTrace) -> None:
         self._trace = trace
         self._known: dict[Storage, tuple[Write, int]] = {}
-        self._uncounted: set[Cell] = set()
+        self._uncounted: dict[Cell, None] = {}
 
     def look(self, head: State, places: Container[tuple[str, Any]]) -> bool:
         """Take note of what the turn at hand has written; whether that was known.
@@ -40,12 +40,12 @@ class TurnWrites:
             Unsliceable: one has changed the place on the tape of a tensor from before the loop.
         """
         surely = {
-            cell
+            cell: None
             for cell, flag in self._trace.uncounted.items()
             if flag is True and head.uncounted.get(cell) is not True
             if ("counted", cell) not in places
         }
-        count, is_known = Counter[Storage](), surely <= self._uncounted
+        count, is_known = Counter[Storage](), surely.keys() <= self._uncounted.keys()
         self._uncounted |= surely
         for write in self._trace.writes.since(head.writes):
             if not self._trace.is_outer(write.cell):
@@ -71,7 +71,8 @@ class TurnWrites:
             for cell, flag in found
             if flag is not True and head.uncounted.get(cell) is not flag
         ]
-        self._uncounted.difference_update(cells)
+        for cell in cells:
+            self._uncounted.pop(cell, None)
         return [("counted", cell) for cell in cells]
 
     def put(self, has_turned: Any, turns: int) -> None:
