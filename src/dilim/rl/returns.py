@@ -5,6 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from dilim.dtypes import float64
+from dilim.tensors.creation import zeros
+from dilim.tensors.elementwise import where
+from dilim.tensors.tensor import Tensor
+
 Floats = npt.NDArray[np.float64]
 
 
@@ -29,4 +34,25 @@ def discounted_returns(rewards: npt.ArrayLike, gamma: float) -> Floats:
     result = np.array(rewards, np.float64)
     for t in range(len(result) - 2, -1, -1):
         result[t] += gamma * result[t + 1]
+    return result
+
+
+def discounted(rewards: Tensor, ends: Tensor, gamma: float, count: int) -> Tensor:
+    """Discounted returns of episodes one after the other: G[t] = r[t] + gamma (1 - end[t]) G[t + 1].
+
+    Args:
+        rewards: float64 (C,).
+        ends: bool (C,), whether an episode was over after the step.
+        gamma: discount per step, from 0 to 1.
+        count: rows that are filled; the last of them is an end.
+
+    Returns:
+        float64 (C,), 0 from row ``count`` on.
+    """
+    result = zeros(rewards.shape, dtype=float64)
+    following = zeros((), dtype=float64)
+    for i in range(count):
+        t = count - 1 - i
+        following = rewards[t] + gamma * where(ends[t], 0.0, following)
+        result[t] = following
     return result

@@ -6,18 +6,21 @@ import inspect
 import math
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dilim.errors import NonFiniteError
 from dilim.rl import adapters
-from dilim.rl.door import Vector
 from dilim.rl.evaluation import environment_like
+from dilim.rl.loop import CAPACITY, play
+from dilim.rl.worlds import World
 
 if TYPE_CHECKING:
     from dilim.rl.agents.base import Agent
@@ -48,26 +51,6 @@ class Episode:
     truncated: bool
     loss: float | None
     evaluation: float | None
-
-
-class Step(NamedTuple):
-    """One step of an agent; what `Agent.remember` gets.
-
-    Attributes:
-        observation: what the agent saw, (F,).
-        action: what it did, 0 .. A - 1.
-        reward: what that brought.
-        following: what it saw then, also at an end, (F,).
-        terminated: whether the rules ended the episode with this step.
-        truncated: whether it was cut after this step.
-    """
-
-    observation: Vector
-    action: int
-    reward: float
-    following: Vector
-    terminated: bool
-    truncated: bool
 
 
 class Interrupted(KeyboardInterrupt):
@@ -108,43 +91,131 @@ class Plan:
 
 def run(
     agent: Agent,
-    env: adapters.Environment,
+    world: World,
     plan: Plan,
     on_episode: Listener | None,
     evaluation_env: adapters.Environment | None,
 ) -> list[float]:
-    """See `Agent.train`; ``env`` is known to the agent, and its episode may be running."""
-    tell = _listener(on_episode)
+    """See `Agent.train`; the agent is in this world, and its episode may be running.
+
+    The loop runs in parts of about a tenth of a second, so that Ctrl-C is seen between them. Where
+    somebody listens, or an evaluation is due, a part ends with the episode.
+    """
+    tell = None if on_episode is None else _listener(on_episode)
     if plan.evaluate_every is not None and evaluation_env is None:
-        evaluation_env = environment_like(env)
+        evaluation_env = environment_like(world.env)
     returns: list[float] = []
     last_step = None if plan.steps is None else agent.steps + plan.steps
+    part = _Part(world.steps_at_once)
     with deferred_interrupt() as interrupted:
         while len(returns) != plan.episodes and agent.steps != last_step:
             if interrupted():
                 raise Interrupted
-            finished = agent.play_step(env)
-            if finished is None:
-                continue
-            returns.append(finished.reward)
-            if plan.evaluate_every and finished.episode % plan.evaluate_every == 0:
-                scores = agent.evaluate(evaluation_env, plan.evaluation_episodes)
-                finished = replace(finished, evaluation=fmean(scores))
-                agent.last_evaluation = finished.evaluation
-            stop = tell(finished) is True
-            if stop or _reached(finished.evaluation, plan.until):
-                break
+            steps = part.steps if last_step is None else min(part.steps, last_step - agent.steps)
+            episodes = _until_told(agent, plan, len(returns), tell is not None)
+            part.play(agent, world, steps, episodes)
+            for finished in finished_episodes(agent):
+                returns.append(finished.reward)
+                if plan.evaluate_every and finished.episode % plan.evaluate_every == 0:
+                    scores = agent.evaluate(evaluation_env, plan.evaluation_episodes)
+                    finished = replace(finished, evaluation=fmean(scores))
+                    agent.last_evaluation = finished.evaluation
+                stop = tell is not None and tell(finished) is True
+                if stop or _reached(finished.evaluation, plan.until):
+                    return returns
     return returns
+
+
+class _Part:
+    """How many steps take about a tenth of a second."""
+
+    def __init__(self, steps_at_once: bool) -> None:
+        self.steps = 64 if steps_at_once else 1
+        self._is_fixed = not steps_at_once
+
+    def play(self, agent: Agent, world: World, steps: int, episodes: int) -> None:
+        """Run the loop once, and see to what it stopped for."""
+        before, began = agent.steps, time.perf_counter()
+        try:
+            if self._is_fixed:
+                play(agent, world, steps, episodes)
+            else:
+                agent.loop(agent, world, steps, episodes)
+        except ValueError:
+            agent.forget_episode()
+            raise
+        seconds = time.perf_counter() - began
+        if not world.is_sound:
+            place = agent.place()
+            agent.forget_episode()
+            world.begin()
+            raise NonFiniteError(
+                f"{place}: the reward or an observation is NaN or infinite; expected finite "
+                "numbers. Nothing was learned from this step; look for the cause in the environment"
+            )
+        check_progress(agent)
+        agent.make_room()
+        if self._is_fixed:
+            return
+        if seconds < 0.05 and agent.steps - before == steps:
+            self.steps = min(2 * self.steps, 1 << 20)
+        elif seconds > 0.1:
+            self.steps = max(self.steps // 2, 64)
+
+
+def check_progress(agent: Agent) -> None:
+    """Refuse to go on after an update that could not be made.
+
+    Raises:
+        NonFiniteError: the loss is NaN or infinite; the network was not changed by it.
+    """
+    if agent.failed:
+        agent.failed = False
+        raise NonFiniteError(
+            f"{type(agent).__name__}: the loss of update {agent.updates + 1} is "
+            f"{float(agent.loss)}; the network was not changed. Try a lower learning_rate or "
+            "smaller rewards"
+        )
+
+
+def _until_told(agent: Agent, plan: Plan, done: int, listening: bool) -> int:
+    """After how many episodes the loop has to stop."""
+    if listening:
+        return 1
+    episodes = CAPACITY if plan.episodes is None else min(plan.episodes - done, CAPACITY)
+    if plan.evaluate_every:
+        episodes = min(episodes, plan.evaluate_every - agent.episodes % plan.evaluate_every)
+    return episodes
+
+
+def finished_episodes(agent: Agent) -> list[Episode]:
+    """The episodes that ended in the last part, which the tracker takes in."""
+    log, count = agent.log, agent.log.finished
+    if not count:
+        return []
+    columns = (log.returns, log.ended_lengths, log.terminations, log.losses, log.steps)
+    rows = zip(*(column[:count].tolist() for column in columns), strict=True)
+    found = []
+    for reward, length, terminated, loss, steps in rows:
+        agent.tracker.add(reward)
+        average = agent.tracker.running_average or 0.0
+        loss = loss if agent.updates else None
+        found.append(
+            Episode(
+                *(agent.episodes, reward, length, average, steps),
+                *(terminated, not terminated, loss, None),
+            )
+        )
+    log.begin()
+    return found
 
 
 def _reached(evaluation: float | None, until: float | None) -> bool:
     return evaluation is not None and until is not None and evaluation >= until
 
 
-def _listener(on_episode: Listener | None) -> Callable[[Episode], Any]:
+def _listener(on_episode: Listener) -> Callable[[Episode], Any]:
     """A function of an `Episode`, also from one of (episode number, return)."""
-    if on_episode is None:
-        return lambda episode: None
     if _takes_two(on_episode):
         return lambda episode: on_episode(episode.episode, episode.reward)
     return on_episode

@@ -9,13 +9,18 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from dilim.dtypes import float32
 from dilim.errors import ShapeError, StateError
 from dilim.rl import adapters, door, evaluation, training
 from dilim.rl.agents import checkpoint
+from dilim.rl.loop import EpisodeLog, play
 from dilim.rl.tracker import RewardTracker
-from dilim.rl.training import Episode, Listener, Plan, Step, derived_seed
+from dilim.rl.training import Episode, Listener, Plan, derived_seed
+from dilim.rl.worlds import World, world_of
 from dilim.runtime.files import Arrays, Header
+from dilim.slicing.api import compile
 from dilim.tensors.creation import asarray
+from dilim.tensors.elementwise import isfinite
 from dilim.tensors.random import Generator, default_generator
 from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
@@ -45,7 +50,11 @@ class Agent:
         seed: the number that was given or drawn.
         steps: steps over the agent's life.
         tracker: a `RewardTracker` of the training episodes.
-        last_loss: of the last update, or None.
+        updates: steps of the optimizer over its life.
+        failed: whether the last update was refused because its loss is NaN or infinite.
+        loss: of the last update, a tensor.
+        log: the episodes that run, and those that ended in the last part of training.
+        loop: `dilim.rl.loop.play`, compiled for this agent.
         last_evaluation: the mean return of the last evaluation during training, or None.
         source: the file this agent was loaded from, or None.
     """
@@ -81,14 +90,15 @@ class Agent:
         self.network_generator, self.generator = Generator(self.seed).split(2)
         self.steps = 0
         self.tracker = RewardTracker(window_size)
-        self.last_loss: float | None = None
+        self.loss = asarray(0.0, dtype=float32)
+        self.updates = 0
+        self.failed = False
+        self.log = EpisodeLog()
+        self.loop = compile(play)
         self.last_evaluation: float | None = None
         self.source: str | None = None
-        self._reward = 0.0  # of the running episode so far
-        self._length = 0
         self._pending: tuple[door.Vector, int] | None = None
-        self._observation: door.Vector | None = None  # where a training episode stands
-        self._environment: Any = None
+        self._world: World | None = None
         self._environments = 0
         self._environment_state: checkpoint.EnvironmentState | None = None
 
@@ -99,21 +109,81 @@ class Agent:
         raise NotImplementedError(f"{type(self).__name__} does not define scores()")
 
     def explore(self, scores: Tensor) -> Tensor:
-        """(A,) to one action, 0 .. A - 1, drawn with `generator`."""
+        """(N, A) to (N,): actions, 0 .. A - 1, drawn with `generator`."""
         raise NotImplementedError(f"{type(self).__name__} does not define explore()")
 
-    def remember(self, step: Step) -> None:
-        """Keep a step to learn from, and call `learn` when it is time."""
+    def remember(
+        self,
+        observations: Tensor,
+        actions: Tensor,
+        rewards: Tensor,
+        following: Tensor,
+        terminated: Tensor,
+        truncated: Tensor,
+    ) -> None:
+        """Keep a step of N environments to learn from, and learn when it is time.
+
+        Args:
+            observations: what the agent saw, float32 (N, F).
+            actions: what it did, 0 .. A - 1, (N,).
+            rewards: what that brought, float32 (N,).
+            following: what it saw then, also at an end, (N, F).
+            terminated: whether the rules ended the episode with this step, bool (N,).
+            truncated: whether it was cut after this step, bool (N,).
+        """
         raise NotImplementedError(f"{type(self).__name__} does not define remember()")
 
-    def learn(self) -> float | None:
-        """Update now from what is remembered; the loss, or None if there is nothing."""
+    def learn(self) -> None:
+        """Update now from what is remembered, if that is enough."""
         raise NotImplementedError(f"{type(self).__name__} does not define learn()")
 
+    def make_room(self) -> None:
+        """Get memory for more steps, if `must_pause` says that there is none."""
+
     def forget_episode(self) -> None:
-        """Drop the steps of the running episode; what was finished before stays."""
-        self._reward, self._length = 0.0, 0
-        self._pending = self._observation = None
+        """Drop the steps of the running episodes; what was finished before stays."""
+        self.log.forget()
+        self._pending = None
+
+    # --- the loop, see `dilim.rl.loop` ------------------------------------------------------
+
+    def choose(self, observations: Tensor) -> Tensor:
+        """(N, F) to (N,): the actions of a training step."""
+        with no_grad():
+            return self.explore(self.scores(observations))
+
+    def take(
+        self,
+        observations: Tensor,
+        actions: Tensor,
+        rewards: Tensor,
+        following: Tensor,
+        terminated: Tensor,
+        truncated: Tensor,
+    ) -> None:
+        """A step of N environments: it is counted, remembered, learned from, and logged."""
+        self.steps += observations.shape[0]
+        self.remember(observations, actions, rewards, following, terminated, truncated)
+        self.log.add(rewards, terminated, truncated, self.loss, self.steps)
+
+    def descend(self, loss: Tensor) -> None:
+        """One step of the optimizer down the gradient of a loss, unless that is NaN or infinite."""
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.loss = loss.detach()
+        self.failed = not bool(isfinite(self.loss))
+        if not self.failed:
+            self.optimizer.step()
+            self.updates += 1
+
+    @property
+    def must_pause(self) -> bool:
+        """Whether the loop has to stop: an update failed, or memory is needed (`make_room`)."""
+        return self.failed
+
+    def slices(self) -> str:
+        """The loop of training as its two programs; see `dilim.compile`."""
+        return str(self.loop.slices())
 
     @property
     def options(self) -> dict[str, Any]:
@@ -159,10 +229,10 @@ class Agent:
             ShapeError: the observation has another number of elements.
             NonFiniteError: an element, or an output of the network, is NaN or infinite.
         """
-        vector = door.observation_vector(observation, self.observation_size, self._place)
+        vector = door.observation_vector(observation, self.observation_size, self.place)
         with no_grad():
-            scores = door.finite_scores(self.scores(asarray(vector)), self._place)
-            action = int(self.explore(scores) if explore else scores.argmax())
+            scores = door.finite_scores(self.scores(asarray(vector[None])), self.place)
+            action = int((self.explore(scores) if explore else scores.argmax(axis=1)).item())
         if explore:
             self._pending = (vector, action)
         return action + self.action_start
@@ -187,44 +257,43 @@ class Agent:
             At the end of an episode its numbers, otherwise None.
 
         Raises:
-            ShapeError, NonFiniteError: a number cannot be; the running episode is dropped.
+            ShapeError, NonFiniteError: a number cannot be; the running episode is dropped. Or the
+                loss is not finite; then the network is as it was.
             RuntimeError: no action awaits its outcome.
         """
         if self._pending is None:
             raise RuntimeError("observe: no action awaits its outcome; call act(observation) first")
         try:
-            value = door.finite_reward(reward, self._place)
-            following = door.observation_vector(observation, self.observation_size, self._place)
+            value = door.finite_reward(reward, self.place)
+            following = door.observation_vector(observation, self.observation_size, self.place)
         except ValueError:
             self.forget_episode()
             raise
-        step = Step(*self._pending, value, following, bool(terminated), bool(truncated))
-        ended = step.terminated or step.truncated
+        seen, action = self._pending
         self._pending = None
-        self._observation = None if ended else following
-        self.steps += 1
-        self._reward += value
-        self._length += 1
-        if not ended:
-            self.remember(step)
-            return None
-        total, length = self._reward, self._length
-        self._reward, self._length = 0.0, 0
-        self.tracker.add(total)
-        self.remember(step)
-        average = self.tracker.running_average or 0.0
-        return Episode(
-            *(self.episodes, total, length, average, self.steps),
-            *(step.terminated, step.truncated, self.last_loss, None),
+        self.log.begin()
+        self.take(
+            *(asarray(seen[None]), asarray([action]), asarray([value], dtype=float32)),
+            *(asarray(following[None]), asarray([bool(terminated)]), asarray([bool(truncated)])),
         )
+        training.check_progress(self)
+        self.make_room()
+        told = training.finished_episodes(self)
+        return told[0] if told else None
+
+    @property
+    def last_loss(self) -> float | None:
+        """The loss of the last update, or None before the first one."""
+        return float(self.loss) if self.updates or self.failed else None
 
     @property
     def episodes(self) -> int:
         """Finished training episodes over the agent's life."""
         return self.tracker.total_episodes
 
-    def _place(self) -> str:
-        step = f"step {self._length + 1} ({self.steps + 1} in all)"
+    def place(self) -> str:
+        """Which step comes next, for messages."""
+        step = f"step {int(self.log.lengths[0]) + 1} ({self.steps + 1} in all)"
         return f"environment 0, episode {self.episodes + 1}, {step}"
 
     # --- training and evaluation ----------------------------------------------------------
@@ -273,16 +342,8 @@ class Agent:
         rhythm = 25 if evaluate_every is None and until is not None else evaluate_every
         plan = Plan(episodes, steps, until, rhythm, evaluation_episodes)
         adapters.check_fits(env, self)
-        self._enter(env, seed)
-        return training.run(self, env, plan, on_episode, evaluation_env)
-
-    def play_step(self, env: adapters.Environment) -> Episode | None:
-        """One training step in the environment of `train`; the `Episode` if it ended one."""
-        if self._observation is None:
-            self._reset(env)
-        action = self.act(self._observation)
-        observation, reward, terminated, truncated, _ = adapters.check_step(env.step(action))
-        return self.observe(reward, observation, terminated, truncated)
+        world = self._enter(env, seed)
+        return training.run(self, world, plan, on_episode, evaluation_env)
 
     def evaluate(
         self, env: adapters.Environment, episodes: int = 20, seed: int | None = None
@@ -301,34 +362,31 @@ class Agent:
         adapters.check_fits(env, self)
         if seed is None:
             seed = derived_seed(self.seed, 1, self.episodes)
-        if env is self._environment:
+        if self._world is not None and env is self._world.env:
             env = evaluation.environment_like(env)
         return evaluation.evaluate(self, env, episodes, seed)
 
-    def _enter(self, env: adapters.Environment, seed: int | None) -> None:
+    def _enter(self, env: adapters.Environment, seed: int | None) -> World:
         """Begin in an environment, or go on in it."""
-        saved = self._environment_state
+        saved, world = self._environment_state, self._world
+        if seed is None and saved is None and world is not None and env is world.env:
+            return world
+        if world is None or env is not world.env:
+            world = world_of(env, 1, self.place)
         if seed is not None:
-            self.generator = Generator(seed).split(2)[1]
+            self.generator.state = Generator(seed).split(2)[1].state
         elif saved is not None:
-            goes_on = saved.restore(env)
-            self._environment, self._environment_state = env, None
-            if goes_on:
-                return
+            if saved.restore(world):
+                self._world, self._environment_state = world, None
+                return world
             seed = derived_seed(self.seed, 2, self.steps)
-        elif env is self._environment:
-            return
         else:
             number, self._environments = self._environments, self._environments + 1
             seed = self.seed if number == 0 else derived_seed(self.seed, 0, number)
         self.forget_episode()
-        self._environment, self._environment_state = env, None
-        self._reset(env, seed)
-
-    def _reset(self, env: adapters.Environment, seed: int | None = None) -> None:
-        self._observation = door.observation_vector(
-            adapters.reset(env, seed), self.observation_size, self._place
-        )
+        world.begin(seed)
+        self._world, self._environment_state = world, None
+        return world
 
     # --- saving ---------------------------------------------------------------------------
 

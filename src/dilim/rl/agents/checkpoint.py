@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dilim.errors import StateError
+from dilim.rl.worlds import HostWorld, World
 from dilim.runtime.files import Arrays, Header, load_arrays, save_arrays
+from dilim.tensors.creation import asarray
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -21,11 +23,10 @@ if TYPE_CHECKING:
 KIND: Final = "agent"
 _ENVIRONMENT: Final = "environment."
 
-_COMMON: Final = (
-    *("steps", "last_loss", "last_evaluation"),
-    *("_reward", "_length", "_environments"),
-)
+_COMMON: Final = ("steps", "updates", "last_evaluation", "_environments")
 """Numbers that every agent has."""
+_PARTS: Final = ("log",)
+"""Parts that every agent has."""
 
 
 @dataclass(frozen=True)
@@ -37,31 +38,41 @@ class EnvironmentState:
         arrays: what its ``get_state`` gave, or None if it has none.
         np_random: the state of its NumPy generator as JSON, or None.
         running: whether an episode was running.
+        observation: what was seen in it, where Python steps the environment.
     """
 
     name: str
     arrays: dict[str, np.ndarray] | None
     np_random: dict[str, Any] | None
     running: bool
+    observation: np.ndarray | None
 
     @classmethod
-    def of(cls, env: Any, running: bool) -> EnvironmentState:
-        """What can be known of an environment."""
+    def of(cls, world: World) -> EnvironmentState:
+        """What can be known of the environment of a world."""
+        env, name = world.env, type(world.env).__name__
+        if not isinstance(world, HostWorld):
+            return cls(name, world.get_state(), None, True, None)
+        seen = world.observation.numpy(copy=True) if world.is_running else None
         if hasattr(env, "get_state") and hasattr(env, "set_state"):
             arrays = {name: np.array(x) for name, x in env.get_state().items()}
-            return cls(type(env).__name__, arrays, None, running)
-        return cls(type(env).__name__, None, _np_random_state(env), running)
+            return cls(name, arrays, None, world.is_running, seen)
+        return cls(name, None, _np_random_state(env), world.is_running, seen)
 
-    def restore(self, env: Any) -> bool:
-        """Bring another environment into this state; whether its episode goes on."""
+    def restore(self, world: World) -> bool:
+        """Bring a new world into this state; whether its episode goes on."""
+        env = world.env
         if self.arrays is not None:
-            if not hasattr(env, "set_state"):
+            taker = env if isinstance(world, HostWorld) else world
+            if not hasattr(taker, "set_state"):
                 raise StateError(
                     f"train: this agent goes on in a {self.name} whose state was saved; "
                     f"{type(env).__name__} cannot take it, it has no set_state(); pass seed= to "
                     "begin a new episode instead"
                 )
-            env.set_state(self.arrays)
+            taker.set_state(self.arrays)
+            if isinstance(world, HostWorld) and self.observation is not None:
+                world.go_on(self.observation)
             return True
         generator = _np_random(env)
         if self.np_random is not None and generator is not None:
@@ -78,6 +89,8 @@ class EnvironmentState:
     def to_parts(self) -> tuple[Arrays, Header]:
         """Arrays by name, and plain JSON."""
         arrays = {f"{_ENVIRONMENT}{name}": x for name, x in (self.arrays or {}).items()}
+        if self.observation is not None:
+            arrays["observation"] = self.observation
         header = {
             "name": self.name,
             "has_state": self.arrays is not None,
@@ -92,7 +105,8 @@ class EnvironmentState:
     ) -> EnvironmentState:
         """From what `to_parts` gave."""
         saved = _under(_ENVIRONMENT, arrays) if header["has_state"] else None
-        return cls(header["name"], saved, header["np_random"], header["running"])
+        seen = np.array(arrays["observation"]) if "observation" in arrays else None
+        return cls(header["name"], saved, header["np_random"], header["running"], seen)
 
 
 def _np_random(env: Any) -> np.random.Generator | None:
@@ -116,9 +130,12 @@ def _np_random_state(env: Any) -> dict[str, Any] | None:
 
 def gather(agent: Agent) -> tuple[Arrays, Header]:
     """See `Agent.state`."""
-    arrays: Arrays = {"generator": agent.generator.state.numpy(copy=True)}
+    arrays: Arrays = {
+        "generator": agent.generator.state.numpy(copy=True),
+        "loss": agent.loss.numpy(copy=True),
+    }
     plain: Header = {}
-    for part in agent.parts:
+    for part in (*_PARTS, *agent.parts):
         plain[part] = {}
         for name, value in getattr(agent, part).state_dict().items():
             if hasattr(value, "shape"):
@@ -126,13 +143,11 @@ def gather(agent: Agent) -> tuple[Arrays, Header]:
                 arrays[f"{part}.{name}"] = value.numpy(copy=True) if is_tensor else value
             else:
                 plain[part][name] = value
-    if agent._observation is not None:
-        arrays["observation"] = agent._observation.copy()
     if agent._pending is not None:
         arrays["pending"] = agent._pending[0].copy()
     environment = agent._environment_state
-    if environment is None and agent._environment is not None:
-        environment = EnvironmentState.of(agent._environment, agent._observation is not None)
+    if environment is None and agent._world is not None:
+        environment = EnvironmentState.of(agent._world)
     saved = None
     if environment is not None:
         more, saved = environment.to_parts()
@@ -156,25 +171,26 @@ def restore(agent: Agent, arrays: Mapping[str, np.ndarray], header: Mapping[str,
         raise StateError(f"{kind}.load_state: the state is that of {header.get('agent')!r}")
     try:
         numbers = {name: header["numbers"][name] for name in (*_COMMON, *agent.numbers)}
-        plain = {part: header["parts"][part] for part in agent.parts}
-        generator, tracker, environment = (
+        plain = {part: header["parts"][part] for part in (*_PARTS, *agent.parts)}
+        generator, loss, tracker, environment = (
             arrays["generator"],
+            arrays["loss"],
             header["tracker"],
             header["environment"],
         )
     except KeyError as error:
         raise StateError(f"{kind}.load_state: the state lacks {error.args[0]!r}") from error
-    for part in agent.parts:
+    for part in (*_PARTS, *agent.parts):
         own = _under(f"{part}.", arrays)
         getattr(agent, part).load_state_dict({**own, **plain[part]})
     for name, value in numbers.items():
         setattr(agent, name, value)
     agent.generator.state = generator
+    agent.loss = asarray(np.array(loss))
     agent.tracker.load_state_dict(tracker)
     action = header.get("pending_action")
     agent._pending = None if action is None else (arrays["pending"].copy(), int(action))
-    agent._environment = None
-    agent._observation = arrays["observation"].copy() if "observation" in arrays else None
+    agent._world = None
     agent._environment_state = (
         None if environment is None else EnvironmentState.from_parts(arrays, environment)
     )

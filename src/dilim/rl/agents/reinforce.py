@@ -6,16 +6,17 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from dilim.errors import NonFiniteError
+from dilim.dtypes import float32
 from dilim.nn.dense import MLP
 from dilim.optim.adam import Adam
 from dilim.optim.schedules import Schedule, from_dict
 from dilim.rl.agents.base import Agent
-from dilim.rl.agents.episodes import EpisodeBatch
-from dilim.rl.training import Step
-from dilim.tensors.elementwise import exp
+from dilim.rl.episodes import EpisodeMemory
+from dilim.tensors.creation import arange
+from dilim.tensors.elementwise import exp, where
 from dilim.tensors.indexing import take_along_axis
 from dilim.tensors.reductions import log_softmax
+from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
 
 _OPTIONS: Final = (
@@ -73,8 +74,8 @@ class REINFORCE(Agent):
     reinforcement learning, Machine Learning 8, 1992, section 4 and equation (11).
     """
 
-    parts: ClassVar[tuple[str, ...]] = ("network", "optimizer", "batch")
-    numbers: ClassVar[tuple[str, ...]] = ("mean_return", "updates")
+    parts: ClassVar[tuple[str, ...]] = ("network", "optimizer", "memory")
+    numbers: ClassVar[tuple[str, ...]] = ("mean_return",)
 
     def __init__(
         self,
@@ -107,9 +108,8 @@ class REINFORCE(Agent):
         )
         rate = from_dict(learning_rate) if isinstance(learning_rate, Mapping) else learning_rate
         self.optimizer = Adam(self.network, rate)
-        self.batch = EpisodeBatch(self.observation_size, self.gamma)
+        self.memory = EpisodeMemory(self.observation_size)
         self.mean_return = 0.0
-        self.updates = 0
 
     def scores(self, observations: Tensor) -> Tensor:
         """(..., F) to (..., A): logits."""
@@ -119,56 +119,69 @@ class REINFORCE(Agent):
         """A draw from softmax(scores)."""
         return self.generator.categorical(scores)
 
-    def remember(self, step: Step) -> None:
-        """Keep a step; learn when the last episode of a batch ends."""
-        self.batch.add(step.observation, step.action, step.reward)
-        if step.terminated or step.truncated:
-            self.batch.end_episode()
-            if self.batch.episodes >= self.batch_episodes:
-                self.learn()
+    def remember(
+        self,
+        observations: Tensor,
+        actions: Tensor,
+        rewards: Tensor,
+        following: Tensor,
+        terminated: Tensor,
+        truncated: Tensor,
+    ) -> None:
+        """Keep a step of one environment; learn when the last episode of a batch ends."""
+        end = terminated | truncated
+        self.memory.add(observations[0], actions[0], rewards[0], end[0])
+        if self.memory.episodes >= self.batch_episodes:
+            self.learn()
 
-    def learn(self) -> float | None:
-        """One update from the finished episodes since the last one; the loss.
-
-        Raises:
-            NonFiniteError: the loss is NaN or infinite; the network is as it was.
-        """
-        if not self.batch.episodes:
-            return None
-        steps = self.batch.take()
-        logp = log_softmax(self.scores(steps.observations))  # (B, A)
-        gain = take_along_axis(logp, steps.actions, axis=1)[:, 0] * self._advantages(steps.returns)
+    def learn(self) -> None:
+        """One update from the finished episodes since the last one."""
+        memory = self.memory
+        if not memory.episodes:
+            return
+        with no_grad():
+            rows = memory.actions.shape[0]
+            kept = arange(rows) < memory.finished
+            returns = memory.returns(self.gamma)
+            mean = returns.sum() / memory.finished
+            weights = where(kept, self._advantages(returns, mean, kept), 0.0).astype(float32)
+            taken = memory.actions[:, None]
+        logp = log_softmax(self.scores(memory.observations), axis=1)  # (C, A)
+        gain = take_along_axis(logp, taken, axis=1)[:, 0] * weights
         if self.entropy_bonus:
-            gain = gain - self.entropy_bonus * (exp(logp) * logp).sum(axis=1)
-        loss = -gain.sum() / steps.episodes
-        value = float(loss)
-        if not math.isfinite(value):
-            raise NonFiniteError(
-                f"REINFORCE: the loss of update {self.updates + 1} is {value}; the network was not "
-                "changed. Try a lower learning_rate or smaller rewards"
-            )
-        self.optimizer.zero_grad()
-        loss.backward()
-        self.optimizer.step()
+            entropy = -(exp(logp) * logp).sum(axis=1)
+            gain = gain + self.entropy_bonus * where(kept, entropy, 0.0)
+        self.descend(-gain.sum() / memory.episodes)
+        if self.failed:
+            return
         # after its use: the baseline must not depend on the actions that it is compared with
-        rate = self.baseline_rate if self.updates else 1.0
-        self.mean_return += rate * (float(steps.returns.mean()) - self.mean_return)
-        self.updates += 1
-        self.last_loss = value
-        return value
+        rate = self.baseline_rate if self.updates > 1 else 1.0
+        self.mean_return += rate * (float(mean) - self.mean_return)
+        memory.clear()
 
-    def _advantages(self, returns: Tensor) -> Tensor:
-        """(B,) to (B,): G - b."""
+    def _advantages(self, returns: Tensor, mean: Tensor, kept: Tensor) -> Tensor:
+        """(C,) to (C,): G - b."""
         if self.baseline == "running_mean":
             return returns - self.mean_return
         if self.baseline == "batch":
-            return (returns - returns.mean()) / (returns.var() + 1e-8).sqrt()
+            variance = where(kept, (returns - mean) ** 2, 0.0).sum() / self.memory.finished
+            return (returns - mean) / (variance + 1e-8).sqrt()
         return returns
+
+    @property
+    def must_pause(self) -> bool:
+        """See `Agent.must_pause`."""
+        return self.failed or self.memory.is_full
+
+    def make_room(self) -> None:
+        """See `Agent.make_room`."""
+        if self.memory.is_full:
+            self.memory.grow()
 
     def forget_episode(self) -> None:
         """Drop the steps of the running episode."""
         super().forget_episode()
-        self.batch.drop_running()
+        self.memory.drop_running()
 
     @property
     def options(self) -> dict[str, Any]:
