@@ -5,7 +5,7 @@ Importing this makes the built-in environments known to ``gymnasium.make`` ("dil
 
 from dilim.optim.schedules import ExponentialDecay, LinearDecay
 from dilim.rl.adapters import from_gymnasium, from_old_gym
-from dilim.rl.agents import AGENTS, REINFORCE, Agent
+from dilim.rl.agents import AGENTS, DQN, REINFORCE, Agent
 from dilim.rl.env_checks import check_env
 from dilim.rl.envs import (
     ENVIRONMENTS,
@@ -23,6 +23,7 @@ from dilim.rl.envs import (
     register_with_gymnasium,
 )
 from dilim.rl.presets import PRESETS, Preset, default_agent, preset
+from dilim.rl.replay import Batch, ReplayBuffer
 from dilim.rl.returns import discounted_returns
 from dilim.rl.tracker import RewardTracker
 from dilim.rl.training import Episode, Interrupted
@@ -38,6 +39,7 @@ register_with_gymnasium()
 
 __all__ = [
     "AGENTS",
+    "DQN",
     "ENVIRONMENTS",
     "PRESETS",
     "REINFORCE",
@@ -45,6 +47,7 @@ __all__ = [
     "ActionMask",
     "Agent",
     "Bandit",
+    "Batch",
     "CartPole",
     "Episode",
     "ExponentialDecay",
@@ -57,6 +60,7 @@ __all__ = [
     "NormalizeReward",
     "Pendulum",
     "Preset",
+    "ReplayBuffer",
     "RewardTracker",
     "RunningStatistics",
     "Snake",

@@ -137,6 +137,9 @@ class Agent:
         """Update now from what is remembered, if that is enough."""
         raise NotImplementedError(f"{type(self).__name__} does not define learn()")
 
+    def limit_gradients(self) -> None:
+        """Scale gradients down before a step of the optimizer; here none."""
+
     def make_room(self) -> None:
         """Get memory for more steps, if `must_pause` says that there is none."""
 
@@ -170,6 +173,7 @@ class Agent:
         """One step of the optimizer down the gradient of a loss, unless that is NaN or infinite."""
         self.optimizer.zero_grad()
         loss.backward()
+        self.limit_gradients()
         self.loss = loss.detach()
         self.failed = not bool(isfinite(self.loss))
         if not self.failed:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from dilim.rl.agents.base import Agent
+from dilim.rl.agents.dqn import DQN
 from dilim.rl.agents.reinforce import REINFORCE
 
-AGENTS: Final[dict[str, type[Agent]]] = {"reinforce": REINFORCE}
+AGENTS: Final[dict[str, type[Agent]]] = {"reinforce": REINFORCE, "dqn": DQN}
 """Tests walk over them."""
