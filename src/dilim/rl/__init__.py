@@ -23,7 +23,7 @@ from dilim.rl.envs import (
     register_with_gymnasium,
 )
 from dilim.rl.presets import PRESETS, Preset, default_agent, preset
-from dilim.rl.replay import Batch, ReplayBuffer
+from dilim.rl.replay import ReplayBuffer
 from dilim.rl.returns import discounted_returns
 from dilim.rl.tracker import RewardTracker
 from dilim.rl.training import Episode, Interrupted
@@ -47,7 +47,6 @@ __all__ = [
     "ActionMask",
     "Agent",
     "Bandit",
-    "Batch",
     "CartPole",
     "Episode",
     "ExponentialDecay",

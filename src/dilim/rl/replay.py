@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from dilim.dtypes import DType, float32, int64
 from dilim.dtypes import bool_ as boolean
@@ -15,23 +15,10 @@ from dilim.tensors.tensor import Tensor
 _ROWS: Final = ("observations", "actions", "rewards", "following", "terminated")
 
 
-class Batch(NamedTuple):
-    """Steps that were drawn.
-
-    Attributes:
-        observations: (B, F).
-        actions: (B,) or (B, A).
-        rewards: float32 (B,).
-        following: what was seen after the step, also at an end, (B, F).
-        terminated: whether the rules ended the episode with it, bool (B,). After a cut there would
-            have been more: it is not marked.
-    """
-
-    observations: Tensor
-    actions: Tensor
-    rewards: Tensor
-    following: Tensor
-    terminated: Tensor
+Batch = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+"""Steps that were drawn: observations (B, F); actions (B,), or (B, A) numbers; rewards float32 (B,);
+what was seen after the step, also at an end, (B, F); whether the rules ended the episode with it,
+bool (B,). After a cut there would have been more: it is not marked."""
 
 
 class ReplayBuffer:
@@ -56,7 +43,7 @@ class ReplayBuffer:
         >>> buffer = ReplayBuffer(100, observation_size=2)
         >>> one = dilim.ones((1, 2))
         >>> buffer.add(one, dilim.asarray([1]), dilim.ones((1,)), one, dilim.asarray([False]))
-        >>> buffer.sample(dilim.Generator(0), 3).actions.tolist()
+        >>> buffer.sample(dilim.Generator(0), 3)[1].tolist()
         [1, 1, 1]
 
     Source: Lin, Self-improving reactive agents based on reinforcement learning, planning and
@@ -112,7 +99,7 @@ class ReplayBuffer:
             size: B, how many.
         """
         places = generator.integers(0, min(self.count, self.capacity), (size,))
-        return Batch(
+        return (
             self.observations[places].astype(float32),
             self.actions[places],
             self.rewards[places],

@@ -158,19 +158,21 @@ class DQN(Agent):
         """One update from a batch of remembered steps."""
         batch = self.replay.sample(self.generator, self.batch_size)
         wanted = self.targets(batch)
-        values = take_along_axis(self.network(batch.observations), batch.actions[:, None], axis=1)
+        observations, actions = batch[0], batch[1]
+        values = take_along_axis(self.network(observations), actions[:, None], axis=1)
         self.descend(LOSSES[self.loss_name](values[:, 0], wanted))
 
     def targets(self, batch: Batch) -> Tensor:
         """(B,): r + gamma (1 - terminated) max_a' Q_target(s', a')."""
+        _, _, rewards, following, terminated = batch
         with no_grad():
-            values = self.target(batch.following)
+            values = self.target(following)
             if self.double:
-                best = self.network(batch.following).argmax(axis=1)[:, None]
+                best = self.network(following).argmax(axis=1)[:, None]
                 value = take_along_axis(values, best, axis=1)[:, 0]
             else:
                 value = values.max(axis=1)
-            return batch.rewards + self.gamma * where(batch.terminated, 0.0, value)
+            return rewards + self.gamma * where(terminated, 0.0, value)
 
     def move_target(self) -> None:
         """The target network becomes (1 - tau) itself + tau the network."""
