@@ -94,7 +94,7 @@ def test_the_file_says_what_it_holds(kind, tmp_path):
 
 
 @every_agent
-@pytest.mark.parametrize("part", ["generator", "network.layers.0.weight", "observation"])
+@pytest.mark.parametrize("part", ["generator", "network.layers.0.weight", "loss", "log.totals"])
 def test_a_missing_part_is_an_error(kind, part, tmp_path):
     env = CartPole()
     agent = kind.for_env(env, seed=1)
@@ -103,9 +103,6 @@ def test_a_missing_part_is_an_error(kind, part, tmp_path):
     arrays, header = load_arrays(tmp_path / "agent")
     del arrays[part]
     save_arrays(tmp_path / "less", arrays, header)
-    if part == "observation":  # without it no episode was running: a new one begins
-        assert len(Agent.load(tmp_path / "less").train(CartPole(), episodes=1)) == 1
-        return
     with pytest.raises(StateError, match=part.split(".", 1)[-1].replace(".", r"\.")):
         Agent.load(tmp_path / "less")
 

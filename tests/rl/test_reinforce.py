@@ -8,8 +8,8 @@ import pytest
 import dilim
 from dilim.errors import NonFiniteError, ShapeError
 from dilim.optim import LinearDecay
-from dilim.rl import REINFORCE, Agent, Bandit, CartPole, preset
-from dilim.rl.agents.episodes import EpisodeBatch
+from dilim.rl import REINFORCE, Agent, Bandit, CartPole, discounted_returns, preset
+from dilim.rl.episodes import EpisodeMemory
 
 
 def episode(agent, rewards, seed, truncated=False):
@@ -108,7 +108,8 @@ def test_one_step_of_adam_per_batch():
     assert [x.tolist() for x in agent.network.parameters()] != before
     assert (agent.updates, agent.optimizer.step_count) == (1, 1)
     episode(agent, [1.0], 3)
-    assert agent.learn() is not None  # earlier than it would by itself
+    agent.learn()  # earlier than it would by itself
+    assert agent.updates == 2
     assert agent.learn() is None
     assert agent.updates == 2
 
@@ -194,29 +195,49 @@ def test_the_learning_rate_may_change_and_is_saved(tmp_path):
     assert Agent.load(tmp_path / "number").optimizer.learning_rate == 0.25
 
 
-# --- the batch ------------------------------------------------------------------------------
+# --- the memory -----------------------------------------------------------------------------
 
 
-def test_the_batch_keeps_the_running_episode_apart():
-    batch = EpisodeBatch(2, gamma=0.5)
-    batch.add(np.array([1, 2], np.float32), 0, 4.0)
-    batch.add(np.array([3, 4], np.float32), 1, 2.0)
-    batch.end_episode()
-    batch.add(np.array([5, 6], np.float32), 1, 8.0)
-    other = EpisodeBatch(2, gamma=0.5)
-    other.load_state_dict(batch.state_dict())
-    for each in (batch, other):
-        steps = each.take()
-        assert steps.observations.tolist() == [[1, 2], [3, 4]]
-        assert steps.actions.tolist() == [[0], [1]]
-        assert steps.returns.tolist() == [5.0, 2.0]
-        assert (steps.episodes, each.episodes) == (1, 0)
-        each.end_episode()
-        assert each.take().observations.tolist() == [[5, 6]]
-        each.add(np.array([7, 8], np.float32), 0, 1.0)
+def add(memory, observation, action, reward, end):
+    memory.add(
+        dilim.tensor(observation), dilim.tensor(action), dilim.tensor(reward), dilim.tensor(end)
+    )
+
+
+def test_the_memory_keeps_the_running_episode_apart():
+    memory = EpisodeMemory(2)
+    add(memory, [1.0, 2.0], 0, 4.0, False)
+    add(memory, [3.0, 4.0], 1, 2.0, True)
+    add(memory, [5.0, 6.0], 1, 8.0, False)
+    other = EpisodeMemory(2)
+    other.load_state_dict(memory.state_dict())
+    for each in (memory, other):
+        assert (each.count, each.finished, each.episodes) == (3, 2, 1)
+        assert each.observations[:3].tolist() == [[1, 2], [3, 4], [5, 6]]
+        assert each.actions[:3].tolist() == [0, 1, 1]
+        assert each.returns(0.5)[:3].tolist() == [5.0, 2.0, 0.0]
         each.drop_running()
-        each.end_episode()
-        assert each.take().observations.shape == (0, 2)
+        assert (each.count, each.finished, each.episodes) == (2, 2, 1)
+        each.clear()
+        assert (each.count, each.episodes) == (0, 0)
+
+
+def test_the_memory_grows_and_keeps_what_is_in_it():
+    memory = EpisodeMemory(1)
+    rewards = np.random.default_rng(0).normal(size=700)
+    for t, reward in enumerate(rewards):
+        if memory.is_full:
+            assert t == 512
+            memory.grow()
+        add(memory, [float(t)], t, float(reward), t in (300, 699))
+    assert memory.observations[:700, 0].tolist() == list(range(700))
+    assert memory.actions[:700].tolist() == list(range(700))
+    kept = memory.rewards[:700].numpy()
+    expected = [*discounted_returns(kept[:301], 0.9), *discounted_returns(kept[301:], 0.9)]
+    np.testing.assert_allclose(memory.returns(0.9)[:700].numpy(), expected, rtol=1e-12)
+    other = EpisodeMemory(1)
+    other.load_state_dict(memory.state_dict())
+    assert other.returns(0.9).tolist() == memory.returns(0.9).tolist()
 
 
 # --- learning -------------------------------------------------------------------------------

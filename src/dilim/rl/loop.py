@@ -1,7 +1,7 @@
 """`play`: act, step, remember, learn; the one loop of all agents, and the log of its episodes.
 
-It is ordinary code over tensors. `dilim.rl.training` has it sliced: over a tensor environment all of
-it is one native program; ``agent.slices()`` shows it.
+It is ordinary code over tensors. `dilim.rl.training` has it sliced: over a tensor environment all
+of it is one native program; ``agent.slices()`` shows it.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ _ROWS: Final = ("observations", "actions", "rewards", "following", "terminated")
 
 
 Batch = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
-"""Steps that were drawn: observations (B, F); actions (B,), or (B, A) numbers; rewards float32 (B,);
+"""Steps that were drawn: observations (B, F); actions (B,), or (B, A) numbers; rewards (B,);
 what was seen after the step, also at an end, (B, F); whether the rules ended the episode with it,
 bool (B,). After a cut there would have been more: it is not marked."""
 
@@ -58,7 +58,9 @@ class ReplayBuffer:
         dtype: DType = float32,
     ) -> None:
         if capacity < 1:
-            raise ShapeError(f"ReplayBuffer: expected a capacity of at least 1, received {capacity}")
+            raise ShapeError(
+                f"ReplayBuffer: expected a capacity of at least 1, received {capacity}"
+            )
         _check_memory(capacity, observation_size, dtype)
         self.capacity = int(capacity)
         self.observations = zeros((capacity, observation_size), dtype=dtype)
@@ -126,8 +128,8 @@ def _check_memory(capacity: int, observation_size: int, dtype: DType) -> None:
     if free is not None and wanted > free:
         raise MemoryError(
             f"ReplayBuffer: {capacity:,} steps with observations of {observation_size:,} numbers "
-            f"({dtype.name}) take {_amount(wanted)}, {_amount(wanted // 2)} for what is seen before "
-            f"and after each step; {_amount(free)} are free. At most {free // row:,} steps fit"
+            f"({dtype.name}) take {_amount(wanted)}, {_amount(wanted // 2)} for what is seen "
+            f"before and after each step; {_amount(free)} are free. At most {free // row:,} fit"
         )
 
 

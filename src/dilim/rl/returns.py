@@ -38,7 +38,7 @@ def discounted_returns(rewards: npt.ArrayLike, gamma: float) -> Floats:
 
 
 def discounted(rewards: Tensor, ends: Tensor, gamma: float, count: int) -> Tensor:
-    """Discounted returns of episodes one after the other: G[t] = r[t] + gamma (1 - end[t]) G[t + 1].
+    """Returns of episodes one after the other: G[t] = r[t] + gamma (1 - end[t]) G[t + 1].
 
     Args:
         rewards: float64 (C,).

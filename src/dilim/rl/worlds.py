@@ -49,7 +49,9 @@ class World(Protocol):
         """Begin new episodes, with new random numbers if there is a seed."""
 
 
-def world_of(env: adapters.Environment, count: int, place: Callable[[], str]) -> World:
+def world_of(
+    env: adapters.Environment, count: int, place: Callable[[], str]
+) -> TensorWorld | HostWorld:
     """A world for an environment, in which nothing has begun; its rules alone if it is of tensors.
 
     A `TensorEnvironment` whose class has a ``step`` or ``reset`` of its own is stepped by them.

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from dilim.dtypes import float32
-from dilim.errors import ShapeError, StateError
+from dilim.errors import ShapeError
+from dilim.optim.optimizer import Optimizer
 from dilim.rl import adapters, door, evaluation, training
-from dilim.rl.agents import checkpoint
+from dilim.rl.agents.checkpoint import EnvironmentState
+from dilim.rl.agents.saving import Savable
 from dilim.rl.loop import EpisodeLog, play
 from dilim.rl.tracker import RewardTracker
 from dilim.rl.training import Episode, Listener, Plan, derived_seed
-from dilim.rl.worlds import World, world_of
-from dilim.runtime.files import Arrays, Header
+from dilim.rl.worlds import HostWorld, TensorWorld, World, world_of
 from dilim.slicing.api import compile
 from dilim.tensors.creation import asarray
 from dilim.tensors.elementwise import isfinite
@@ -26,7 +23,7 @@ from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
 
 
-class Agent:
+class Agent(Savable):
     """Learns to act from rewards; base class of all agents.
 
     In a program of one's own an agent is used step by step::
@@ -59,17 +56,11 @@ class Agent:
         source: the file this agent was loaded from, or None.
     """
 
+    optimizer: Optimizer
     parts: ClassVar[tuple[str, ...]] = ()
     """Attributes with ``state_dict`` and ``load_state_dict`` that belong to the state."""
     numbers: ClassVar[tuple[str, ...]] = ()
     """Attributes that hold a float, an int or None and belong to the state."""
-    kinds: ClassVar[dict[str, type[Agent]]] = {}
-    """All agents by class name, so that a file can say which one it holds."""
-
-    def __init_subclass__(cls) -> None:
-        """Make the agent known under its name."""
-        super().__init_subclass__()
-        Agent.kinds[cls.__name__] = cls
 
     def __init__(
         self,
@@ -98,9 +89,9 @@ class Agent:
         self.last_evaluation: float | None = None
         self.source: str | None = None
         self._pending: tuple[door.Vector, int] | None = None
-        self._world: World | None = None
+        self._world: TensorWorld | HostWorld | None = None
         self._environments = 0
-        self._environment_state: checkpoint.EnvironmentState | None = None
+        self._environment_state: EnvironmentState | None = None
 
     # --- for subclasses -------------------------------------------------------------------
 
@@ -391,66 +382,6 @@ class Agent:
         world.begin(seed)
         self._world, self._environment_state = world, None
         return world
-
-    # --- saving ---------------------------------------------------------------------------
-
-    def state(self) -> tuple[Arrays, Header]:
-        """Everything that the next step depends on: arrays by name, and plain JSON."""
-        return checkpoint.gather(self)
-
-    def load_state(self, arrays: Mapping[str, np.ndarray], header: Mapping[str, Any]) -> None:
-        """Take over what `state` of an agent with the same options gave.
-
-        Raises:
-            StateError: it belongs to another agent, or a part is missing.
-        """
-        checkpoint.restore(self, arrays, header)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything into one file, atomically, from which training goes on exactly.
-
-        The file is in the safetensors format with a JSON header; nothing in it is ever executed.
-        An environment that has ``get_state`` and ``set_state``, as those of dilim do, is part of
-        it. Of another one its ``np_random`` is, and training goes on with a new episode.
-        """
-        checkpoint.save(self, path)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """The agent that `save` wrote; ``agent.train(env, ...)`` goes on in a new environment.
-
-        Raises:
-            FileFormatError: the file is damaged, foreign, newer, or holds something else.
-            StateError: it holds another kind of agent, or a part is missing.
-        """
-        agent = cls.from_state(*checkpoint.read(path))
-        agent.source = os.fspath(path)
-        return agent
-
-    @classmethod
-    def from_state(cls, arrays: Mapping[str, np.ndarray], header: Mapping[str, Any]) -> Self:
-        """A new agent from what `state` gave.
-
-        Raises:
-            StateError: it is another kind of agent, or a part is missing.
-        """
-        kind = Agent.kinds.get(str(header.get("agent")))
-        if kind is None or not issubclass(kind, cls):
-            raise StateError(
-                f"{cls.__name__}: this is the state of an agent of kind {header.get('agent')!r}"
-            )
-        try:
-            agent = kind(**header["options"])
-        except (KeyError, TypeError) as error:
-            raise StateError(f"{cls.__name__}: the saved options do not fit: {error}") from error
-        agent.load_state(arrays, header)
-        return agent
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """An agent that goes on exactly as this one, in an environment of its own."""
-        copied = type(self).from_state(*self.state())
-        memo[id(self)] = copied
-        return copied
 
     def __repr__(self) -> str:
         sizes = f"{self.observation_size} -> {self.action_count}"

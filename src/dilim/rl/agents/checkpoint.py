@@ -7,18 +7,15 @@ import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from dilim.errors import StateError
-from dilim.rl.worlds import HostWorld, World
+from dilim.rl.worlds import HostWorld, TensorWorld, World
 from dilim.runtime.files import Arrays, Header, load_arrays, save_arrays
 from dilim.tensors.creation import asarray
 from dilim.tensors.tensor import Tensor
-
-if TYPE_CHECKING:
-    from dilim.rl.agents.base import Agent
 
 KIND: Final = "agent"
 _ENVIRONMENT: Final = "environment."
@@ -48,7 +45,7 @@ class EnvironmentState:
     observation: np.ndarray | None
 
     @classmethod
-    def of(cls, world: World) -> EnvironmentState:
+    def of(cls, world: TensorWorld | HostWorld) -> EnvironmentState:
         """What can be known of the environment of a world."""
         env, name = world.env, type(world.env).__name__
         if not isinstance(world, HostWorld):
@@ -128,7 +125,7 @@ def _np_random_state(env: Any) -> dict[str, Any] | None:
 # --- agents ---------------------------------------------------------------------------------
 
 
-def gather(agent: Agent) -> tuple[Arrays, Header]:
+def gather(agent: Any) -> tuple[Arrays, Header]:
     """See `Agent.state`."""
     arrays: Arrays = {
         "generator": agent.generator.state.numpy(copy=True),
@@ -164,7 +161,7 @@ def gather(agent: Agent) -> tuple[Arrays, Header]:
     return arrays, header
 
 
-def restore(agent: Agent, arrays: Mapping[str, np.ndarray], header: Mapping[str, Any]) -> None:
+def restore(agent: Any, arrays: Mapping[str, np.ndarray], header: Mapping[str, Any]) -> None:
     """See `Agent.load_state`."""
     kind = type(agent).__name__
     if header.get("agent") != kind:
@@ -196,7 +193,7 @@ def restore(agent: Agent, arrays: Mapping[str, np.ndarray], header: Mapping[str,
     )
 
 
-def save(agent: Agent, path: str | os.PathLike[str]) -> None:
+def save(agent: Any, path: str | os.PathLike[str]) -> None:
     """See `Agent.save`."""
     arrays, header = gather(agent)
     save_arrays(path, arrays, {"kind": KIND, **header})

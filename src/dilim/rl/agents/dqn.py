@@ -25,6 +25,8 @@ _OPTIONS: Final = (
     *("target_update_rate", "learning_starts", "train_frequency", "gradient_steps", "double"),
     *("loss", "max_gradient_norm", "activation", "init"),
 )
+EPSILON: Final = LinearDecay(1.0, 0.05, 5000)
+"""The default: from always random to 5 % over 5,000 steps."""
 LOSSES: Final = {"huber": losses.huber, "mse": losses.mse}
 
 
@@ -84,7 +86,7 @@ class DQN(Agent):
         buffer_capacity: int = 10_000,
         batch_size: int = 32,
         target_update_frequency: int = 100,
-        epsilon_schedule: Schedule | Mapping[str, Any] = LinearDecay(1.0, 0.05, 5000),
+        epsilon_schedule: Schedule | Mapping[str, Any] = EPSILON,
         *,
         target_update_rate: float = 1.0,
         learning_starts: int | None = None,

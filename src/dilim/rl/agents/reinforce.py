@@ -152,12 +152,12 @@ class REINFORCE(Agent):
             entropy = -(exp(logp) * logp).sum(axis=1)
             gain = gain + self.entropy_bonus * where(kept, entropy, 0.0)
         self.descend(-gain.sum() / memory.episodes)
+        memory.clear()
         if self.failed:
             return
         # after its use: the baseline must not depend on the actions that it is compared with
         rate = self.baseline_rate if self.updates > 1 else 1.0
         self.mean_return += rate * (float(mean) - self.mean_return)
-        memory.clear()
 
     def _advantages(self, returns: Tensor, mean: Tensor, kept: Tensor) -> Tensor:
         """(C,) to (C,): G - b."""
