@@ -179,7 +179,12 @@ def restore(agent: Any, arrays: Mapping[str, np.ndarray], header: Mapping[str, A
         raise StateError(f"{kind}.load_state: the state lacks {error.args[0]!r}") from error
     for part in (*_PARTS, *agent.parts):
         own = _under(f"{part}.", arrays)
-        getattr(agent, part).load_state_dict({**own, **plain[part]})
+        try:
+            getattr(agent, part).load_state_dict({**own, **plain[part]})
+        except KeyError as error:
+            raise StateError(
+                f"{kind}.load_state: the state lacks '{part}.{error.args[0]}'"
+            ) from error
     for name, value in numbers.items():
         setattr(agent, name, value)
     agent.generator.state = generator
