@@ -298,8 +298,75 @@ def f(x):
     ),
 }
 
+_UNBOUND = {
+    "a name of two kinds, deleted": Small(
+        """
+W = dilim.tensor(0.5)
+
+def f(x):
+    t = len if W > 0 else 2
+    del t
+    W[()] = x
+    return t if x > 100 else x
+""",
+        ("[dilim.tensor(3.0)]",) * 2,
+        None,
+        None,
+    ),
+    "the target of a loop without a turn, in a loop laid out flat": Small(
+        """
+import random
+
+def f(n):
+    for i in range(1, 4):
+        for j in range(n):
+            pass
+        n = random.randrange(1)
+    return j
+""",
+        ("[2]", "[0]"),
+        None,
+        None,
+        raises=(2,),
+    ),
+    "the same in a loop of the graph": Small(
+        """
+import random
+
+class Box:
+    pass
+
+BOX = Box()
+
+def f(box):
+    for i in range(12):
+        for j in range(box.n):
+            pass
+        box.n = random.randrange(1)
+    return j
+""",
+        (Call("[BOX]", before="BOX.n = 2"), Call("[BOX]", before="BOX.n = 0")),
+        None,
+        None,
+        raises=(2,),
+    ),
+    "the target of a loop over a list of the host's, in a tuple": Small(
+        """
+def f(x, items):
+    for j in items:
+        x = x + 1
+    return x, j
+""",
+        ("[dilim.ones(2), iter([1, 2])]", "[dilim.ones(2), iter([])]"),
+        None,
+        None,
+        raises=(2,),
+    ),
+}
+
 PROGRAMS = {
     **_SEEN,
+    **_UNBOUND,
     **_ON_ONE_PATH,
     **_WRITTEN_BY_THE_HOST,
     **_BROUGHT_UP_TO_DATE,

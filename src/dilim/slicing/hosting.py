@@ -317,7 +317,10 @@ class Hosting(Showing):
         except OnHost as refusal:
             raise Unsliceable(refusal.reason) from None
         action.names[name] = expression
-        action.lines.append(f"F[{scope.number}][{name!r}] = {expression}")
+        frame = f"F[{scope.number}]"
+        may_lack = values.may_be_unbound(value)
+        bound = f"R.bind({frame}, {name!r}, {expression})"
+        action.lines.append(bound if may_lack else f"{frame}[{name!r}] = {expression}")
         self.forget_name(scope, name)
         control.send_in(self.trace, action.channel, action.sent)
         return numbers.kind_of(value) if numbers.is_number(value) else None
@@ -327,7 +330,8 @@ class Hosting(Showing):
         value = self.env.get(name, UNBOUND)
         if value is UNBOUND or value.__class__ is Host:
             return
-        self.env[name] = Host(self.hand_over(self.scope, name, value))
+        kind = self.hand_over(self.scope, name, value)
+        self.env[name] = Host(kind, is_sure=not values.may_be_unbound(value))
 
     def move(self, source: Scope, name: str, target: Scope, as_name: str) -> None:
         """Bind a name on the host to a value that another one has there."""

@@ -274,7 +274,7 @@ def display(slicer: Slicer, node: ast.Tuple | ast.List, target: str) -> Callable
     has_star = any(isinstance(element, ast.Starred) for element in node.elts)
     if isinstance(node, ast.Tuple) and not has_star and slicer.ends_with(target):
         values = [slicer.handle(element) for element in node.elts]
-        if Host in map(type, values):
+        if Host in map(type, values) and all(getattr(x, "is_sure", True) for x in values):
             names = [getattr(element, "id", "") for element in node.elts]
             return lambda: Result(tuple(zip(values, names, strict=True)))
     for element in node.elts:

@@ -25,6 +25,7 @@ from dilim.slicing.values import (
     Host,
     holds_hidden,
     items_of,
+    may_be_unbound,
     same_constant,
 )  # fmt: skip
 from dilim.tensors.cells import Cell
@@ -139,7 +140,6 @@ class Join:
                 if kinds.count(Host) != 1 or type(UNBOUND) in kinds or a.dead or b.dead:
                     continue
                 side, value, host = (1, two, one) if kinds[0] is Host else (0, one, two)
-                env = (x, y)[side]
                 objects, trace, state = slicer.objects, self.trace, self.sides[side].state
                 before = objects.held, trace.uncounted
                 objects.held, trace.uncounted = state.held, state.uncounted
@@ -147,8 +147,8 @@ class Join:
                 with self.within(side):
                     kind = slicer.hand_over(slicer.scopes[depth], name, value)
                 objects.held, trace.uncounted = before
-                env[name] = Host(host.kind if host.kind == kind else None, host.is_sure)
-                (y, x)[side][name] = env[name]
+                is_sure = host.is_sure and not may_be_unbound(value)
+                x[name] = y[name] = Host(host.kind if host.kind == kind else None, is_sure)
 
     def value(self, a: Any, b: Any, what: str = "a value") -> Made:
         """How the joined value is made from the results of the node."""

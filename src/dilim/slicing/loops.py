@@ -312,6 +312,8 @@ def _while(slicer: Slicer, statement: program.While) -> None:
 def _hosted(slicer: Slicer, statement: program.For, items: Any) -> None:
     """A loop over an iterable of the host: the host says whether there is another item."""
     slicer.to_host(statement.target)
+    before = slicer.env.get(statement.target)
+    is_sure = before.__class__ is Host and before.is_sure
     host_items.begin(slicer, statement, items)
     kind = slicer.profile.get((statement, statement.target))
 
@@ -332,7 +334,7 @@ def _hosted(slicer: Slicer, statement: program.For, items: Any) -> None:
         runner.run(ENDLESS, sure=False)
     except Peel as peel:
         raise Unsliceable(peel.reason, statement.line) from None
-    slicer.env[statement.target] = Host()
+    slicer.env[statement.target] = Host(is_sure=is_sure)
     slicer.keeping.bind(slicer.scope.number, statement.target, None)
     slicer.keeping.end(slicer.scope.number, statement.iterator)
     _validate_end(slicer, statement)

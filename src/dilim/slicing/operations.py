@@ -79,7 +79,8 @@ def prepare(slicer: Slicer, step: program.Step) -> Ready:
         case ast.AugAssign(target=ast.Name(id=name)):
             return _augmented(slicer, step, node, name)
         case ast.Delete(targets=[ast.Name(id=name)]):
-            if slicer.atom(ast.Name(name, ast.Load())).__class__ is Host:
+            value = slicer.handle(ast.Name(name, ast.Load()))
+            if value.__class__ is Host:
                 raise OnHost("a value of the host is let go")
             return lambda: slicer.env.__delitem__(name)
     raise OnHost(type(node).__name__)

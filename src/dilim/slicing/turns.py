@@ -291,7 +291,7 @@ class Turns(Carried):
             if number is None:
                 self._let_be_given(place, heads[place], None)
         for name, kind in self.hosted.items():
-            slicer.env[name] = Host(kind)
+            slicer.env[name] = Host(kind, slicer.env[name].is_sure)
         slicer.env.update(dict.fromkeys(self._exit_flags(), False))  # or there were no turn
         at_head = slicer.save()
         self.begin(index)
@@ -355,7 +355,7 @@ class Turns(Carried):
                 continue
             is_hosts = value.__class__ is Host
             kind = value.kind if is_hosts and before is UNBOUND else None
-            env[name] = Host(kind) if is_hosts else Conflict(bound_in_loop(name))
+            env[name] = Host(kind, False) if is_hosts else Conflict(bound_in_loop(name))
 
     def _test_again(self) -> None:
         slicer = self.slicer
