@@ -16,6 +16,7 @@ from dilim.ir.text import from_text
 from dilim.ir.types import Type
 from dilim.ops.table import OPERATIONS
 from dilim.passes import memory
+from dilim.runtime import compiler
 from dilim.runtime.programs import compile_graph
 from ir.programs import programs, same_run
 from runtime.native_runs import native_run
@@ -45,6 +46,16 @@ def number(value, dtype=np.int64):
 @given(programs(operations=KNOWN))
 def test_a_compiled_program_has_the_bits_of_the_reference(program):
     same_run(native_run(program), program.run(by_recipe))
+
+
+@settings(FEW, max_examples=8)
+@given(programs(operations=KNOWN))
+def test_a_driver_that_is_made_in_less_time_gives_the_same_bits(program):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiler, "LARGE_DRIVER", 0)
+        patch.setenv("DILIM_CACHE", "off")
+        got = native_run(program)
+    same_run(got, program.run(by_recipe))
 
 
 @FEW

@@ -3,6 +3,7 @@
 import pytest
 
 from dilim.slicing.region import Region
+from dilim.slicing.turns import Turns
 from slicing.comparing import Call, check
 
 
@@ -69,3 +70,54 @@ def f(x):
     assert len(attempts_of) > 1
     assert attempts_of[0] == 3
     assert all(count <= 2 for count in attempts_of[1:])
+
+
+@pytest.fixture
+def turns(monkeypatch):
+    """One entry for each time that the body of a loop of the graph is interpreted."""
+    made = []
+    plain = Turns._attempt
+
+    def counted(self, *arguments):
+        made.append(self)
+        return plain(self, *arguments)
+
+    monkeypatch.setattr(Turns, "_attempt", counted)
+    return made
+
+
+def test_what_a_loop_carries_on_some_paths_is_found_with_what_it_carries(turns):
+    text = """
+class Kept:
+    def __init__(self):
+        self.best, self.last, self.count = dilim.zeros(2), dilim.zeros(2), 0
+
+def f(kept, x, n):
+    for _ in range(n):
+        x = x * 0.5
+        if kept.count % 3 == 0:
+            kept.best = x * 2.0
+        if kept.count % 2 == 0:
+            kept.last = x * 3.0
+        kept.count += 1
+    return kept.best + kept.last, kept.best is kept.last
+"""
+    calls = [Call("[Kept(), dilim.ones(2), 20]")]
+    check(text, *calls)
+    assert len(turns) == 2
+
+
+def test_defaults_of_dilim_do_not_make_slicing_begin_again(attempts):
+    text = """
+from dilim.rl import CartPole
+
+def f(generator, n):
+    env, total = WORLD, dilim.tensor(0.0)
+    for _ in range(n):
+        total = total + env.initial(generator).sum()
+    return total
+
+WORLD = CartPole()
+"""
+    check(text, Call("[dilim.Generator(1), 20]"), Call("[dilim.Generator(1), 21]"))
+    assert len(attempts) == len(set(map(id, attempts)))

@@ -107,6 +107,24 @@ class Graph:
     outputs: tuple[Value, ...]
     variables: tuple[Variable, ...] = ()
     sites: tuple[Site, ...] = ()
+    _captured: tuple[Value, ...] | None = field(default=None, init=False, repr=False)
+
+    def captured(self) -> tuple[Value, ...]:
+        """The values (and variables) that it uses and does not make, in order of first use.
+
+        They are found once: passes ask for them again and again, at every depth.
+        """
+        if self._captured is None:
+            made: set[Value] = set(self.inputs)
+            used: dict[Value, None] = {}
+            for node in self.nodes:
+                used.update((value, None) for value in node.inputs if value not in made)
+                for region in node.regions:
+                    used.update((value, None) for value in region.captured() if value not in made)
+                made.update(node.results)
+            used.update((value, None) for value in self.outputs if value not in made)
+            object.__setattr__(self, "_captured", tuple(used))  # it never changes
+        return self._captured  # type: ignore[return-value]
 
 
 @dataclass(slots=True)

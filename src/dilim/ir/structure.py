@@ -100,19 +100,8 @@ def free_values(node: Node) -> list[Value]:
     """The values from outside that a node uses, its regions included, in order of first use."""
     found: dict[Value, None] = dict.fromkeys(node.inputs)
     for region in node.regions:
-        found.update(dict.fromkeys(captured(region)))
+        found.update(dict.fromkeys(region.captured()))
     return list(found)
-
-
-def captured(region: Graph) -> list[Value]:
-    """The values (and variables) that a region uses and does not make."""
-    made: set[Value] = set(region.inputs)
-    used: dict[Value, None] = {}
-    for node in region.nodes:
-        used.update((value, None) for value in free_values(node) if value not in made)
-        made.update(node.results)
-    used.update((value, None) for value in region.outputs if value not in made)
-    return list(used)
 
 
 def is_variable(value: Value) -> bool:

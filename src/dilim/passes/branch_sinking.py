@@ -15,7 +15,6 @@ from dilim.ir.structure import (
     FUSED,
     IF,
     READ,
-    captured,
     free_values,
     host_may_write,
     written,
@@ -82,7 +81,7 @@ def _moved(graph: Graph) -> dict[_Branch, list[Node]]:
         if node.op == IF:
             use(node.inputs, _SHARED)
             for k, region in enumerate(node.regions):
-                use(captured(region), (node, k))
+                use(region.captured(), (node, k))
             continue
         branch = _branch_of(node, users)
         if branch is None:
@@ -118,7 +117,7 @@ def _reads_in_branches(graph: Graph) -> Graph:
 
 
 def _reading(region: Graph, current: dict[Value, Node]) -> Graph:
-    reads = [current[x] for x in captured(region) if x in current]
+    reads = [current[x] for x in region.captured() if x in current]
     if not reads:
         return region
     names = {read.results[0]: Value(read.results[0].type) for read in reads}

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from dilim.ir.graph import Graph, Node, Value
-from dilim.ir.structure import EFFECTS, FUSED, IF, captured, has_effect
+from dilim.ir.structure import EFFECTS, FUSED, IF, has_effect
 from dilim.passes.raising import may_never_end, may_raise
 from dilim.passes.rewriting import with_nodes
 
@@ -37,7 +37,7 @@ class _Sweep:
             if node.regions and node.op != FUSED:
                 node = self._branch(node, live) if node.op == IF else self._loop(node, live)
                 for region in node.regions:
-                    live.update(captured(region))
+                    live.update(region.captured())
             live.update(node.inputs)
             kept.append(node)
         kept.reverse()
@@ -77,7 +77,7 @@ class _Sweep:
 
 def _used(region: Graph) -> set[int]:
     """The carried values that the region of a loop looks at."""
-    used = set(captured(Graph((), region.nodes, region.outputs)))
+    used = set(Graph((), region.nodes, region.outputs).captured())
     return {k for k, value in enumerate(region.inputs[1:]) if value in used}
 
 

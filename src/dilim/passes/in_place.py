@@ -230,8 +230,11 @@ class _Block:
         if permitted:
             params["in_place"] = tuple(permitted)
         if node.op == LOOP:
+            inside = {value for region in node.regions for value in region.captured()}
             reuse = tuple(
-                k for k, value in enumerate(node.inputs[1:]) if self._dies(position, node, value)
+                k
+                for k, value in enumerate(node.inputs[1:])
+                if value not in inside and self._dies(position, node, value)
             )
             if reuse:
                 params["reuse"] = reuse
@@ -258,17 +261,9 @@ class _Block:
         return found
 
     def _dies(self, position: int, node: Node, value: Value) -> bool:
-        """Whether a loop is the last to use a value, once, that owns its memory."""
-        inside = any(
-            value in free_values(other) or value in region.outputs
-            for region in node.regions
-            for other in region.nodes
-        ) or any(value in region.outputs for region in node.regions)
+        """Whether a loop is the last to use a value, as an input, once, that owns its memory."""
         return (
-            not inside
-            and node.inputs.count(value) == 1
-            and self._last[value] == position
-            and self._owned(value)
+            node.inputs.count(value) == 1 and self._last[value] == position and self._owned(value)
         )
 
     def _owned(self, value: Value) -> bool:

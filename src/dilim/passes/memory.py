@@ -8,6 +8,7 @@ end of the loop.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -382,16 +383,13 @@ def _pack(blocks: Iterable[_Block], base: int) -> int:
     size = base
     placed: list[_Block] = []
     for block in sorted(blocks, key=lambda block: (-block.size, block.first)):
-        neighbours = sorted(
-            (other for other in placed if other.first <= block.last and block.first <= other.last),
-            key=lambda other: other.offset,
-        )
         offset = base
-        for other in neighbours:
-            if other.offset - offset >= block.size:
-                break
-            offset = max(offset, other.offset + other.size)
+        for other in placed:
+            if other.first <= block.last and block.first <= other.last:
+                if other.offset - offset >= block.size:
+                    break
+                offset = max(offset, other.offset + other.size)
         block.offset = offset
-        placed.append(block)
+        insort(placed, block, key=lambda other: other.offset)
         size = max(size, offset + block.size)
     return size

@@ -12,7 +12,7 @@ from typing import Final
 
 from dilim import dtypes
 from dilim.ir.graph import Graph, Node, Value
-from dilim.ir.structure import FUSED, IF, LOOP, captured, free_values
+from dilim.ir.structure import FUSED, IF, LOOP, free_values
 from dilim.ir.types import Type
 from dilim.passes.branch_sinking import into_branches
 from dilim.passes.dead_code import dead_code
@@ -118,7 +118,7 @@ def _after(loop: Node, found: _Slice, began: Value, before: Sequence[Value]) -> 
 def _slice_of(loop: Node) -> _Slice | None:
     """The values that can be sunk, if that is worth while."""
     body = loop.regions[-1]
-    seen = [set(captured(Graph((), region.nodes, region.outputs))) for region in loop.regions]
+    seen = [set(Graph((), region.nodes, region.outputs).captured()) for region in loop.regions]
     made = {result for node in body.nodes for result in node.results}
     places = tuple(
         k

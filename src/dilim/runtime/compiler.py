@@ -29,6 +29,9 @@ from dilim.runtime.entries import pack, unpack
 
 PARALLEL_COST: Final = 8_000.0
 """Work worth sharing, in estimated nanoseconds: a few times what handing it out costs."""
+LARGE_DRIVER: Final = 200_000
+"""Characters of a driver beyond which its code is made in less time. It is much slower to make than
+kernels are, as it is one function, and hardly slower to run: it copies, calls and branches."""
 SAY_AFTER: Final = 5.0
 """Seconds after which a compilation says that it takes long."""
 
@@ -61,10 +64,11 @@ def compile_program(graph: Graph, settings: Settings) -> Built:
     kernels = _kernels(final, plan, settings, started)
     calls, scratch = calls_of(kernels, settings)
     driver = write_driver(final, plan, calls, settings.poison)
+    level = 0 if len(driver) > LARGE_DRIVER else binding.OPTIMISATION_LEVEL
     objects = {kernel.name: kernel.code for kernel in kernels.values()}
     nodes = list(s.walk(final))
     return Built(
-        (binding.emit_object(driver, settings.target), *objects.values()),
+        (binding.emit_object(driver, settings.target, level=level), *objects.values()),
         plan.size + scratch,
         tuple(plan.points.values()),
         any(call.threads > 1 for call in calls.values()),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dilim.slicing import bundles, grads, heap, numbers, program, shown
 from dilim.slicing.actions import CHECK
-from dilim.slicing.carried_objects import CarriedObjects, tensors_of
+from dilim.slicing.carried_objects import CarriedObjects
 from dilim.slicing.errors import Again, Before, Peel, Restart, Unsliceable, bound_in_loop
 from dilim.slicing.given_containers import KEY
 from dilim.slicing.interpreter import RESULT
@@ -16,6 +16,7 @@ from dilim.slicing.numbers import Number
 from dilim.slicing.tapes import is_node
 from dilim.slicing.tracing import is_used_up
 from dilim.slicing.turn_gradients import TurnGradients
+from dilim.slicing.turn_objects import tensors_of
 from dilim.slicing.turn_writes import TurnWrites
 from dilim.slicing.values import UNBOUND, Choice, Conflict, Held, Host, is_same, items_of
 from dilim.tensors.tape import no_grad
@@ -247,6 +248,7 @@ class Carried:
         if more or not self.shown.keys() >= set(now) or not is_known:
             self.shown.update(dict.fromkeys(now))
             self.places.update(dict.fromkeys(more))
+            self.objects.expect({place: self.now(place) for place in more if place[0] != "cell"})
             raise Again
 
     def find_given(self, heads: dict[Place, Any]) -> None:

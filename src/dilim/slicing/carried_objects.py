@@ -16,31 +16,30 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dilim import dtypes
-from dilim.ir.types import type_of
-from dilim.slicing import heap, numbers, parts
+from dilim.ir.types import Type, type_of
+from dilim.slicing import numbers, parts
 from dilim.slicing.errors import Restart, Unsliceable
 from dilim.slicing.numbers import Number
 from dilim.slicing.parts import Part
 from dilim.slicing.turn_objects import (
     Made,
     Object,
+    Slot,
     View,
     are_one,
+    left_to_host,
     memory_of,
     objects_of,
     refuse_shared,
+    slots_of,
+    tensors_of,
 )
-from dilim.slicing.values import Choice
 from dilim.tensors.elementwise import where
 from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from dilim.slicing.slicer import Slicer
-
-Slot = tuple[Any, int]
-"""A place of a loop, and the number of a tensor in what it holds."""
-
 
 Candidate = Tensor | Part | View | Slot
 """A tensor that was there before the turn, a view that a turn takes of one, at a position of the
@@ -65,8 +64,29 @@ class CarriedObjects:
     same: dict[Slot, Slot] = field(default_factory=dict)
     settled: set[Slot] = field(default_factory=set)
     _unsettled: set[Slot] = field(default_factory=set)
+    _objects: dict[Slot, list[Object]] = field(default_factory=dict)
+    _expected: dict[Slot, tuple[Type, list[Object]]] = field(default_factory=dict)
 
     # --- before a turn --------------------------------------------------------------------
+
+    def begin(self, firsts: Mapping[Any, Any], starts: dict[Any, Any]) -> None:
+        """Begin an attempt.
+
+        Args:
+            firsts: what the places hold at the head of the first turn.
+            starts: see the attribute.
+        """
+        self.starts = starts
+        slots = slots_of(firsts)
+        new = {
+            slot: found
+            for slot, (type, found) in self._expected.items()
+            if slot in slots and type_of(slots[slot]) == type
+        }
+        self._expected = {}
+        self._objects |= new
+        for slot, found in new.items():
+            self._note(slot, found)
 
     def columns(self) -> list[Tensor]:
         """What says before the loop which objects there are."""
@@ -86,7 +106,7 @@ class CarriedObjects:
             given: what says which objects there are.
             later: whether there was a turn before; None for certainly.
         """
-        slots = self._heads = _slots(values)
+        slots = self._heads = slots_of(values)
         for slot, x in slots.items():
             is_one = slot in self.settled
             start, same = self._start(slot), slots.get(self.same.get(slot))  # type: ignore[arg-type]
@@ -146,7 +166,7 @@ class CarriedObjects:
 
     def look(self, values: Mapping[Any, Any]) -> bool:
         """See which objects the places have at the end of a turn; whether that was known."""
-        ends = {slot: x for slot, x in _slots(values).items() if self._keeps_type(slot, x)}
+        ends = {slot: x for slot, x in slots_of(values).items() if self._keeps_type(slot, x)}
         first: dict[int, Slot] = {}
         for slot, x in ends.items():
             first.setdefault(id(x), slot)
@@ -159,15 +179,34 @@ class CarriedObjects:
         for slot, found in self._objects.items():
             if slot in same:
                 is_known &= self.candidates.pop(slot, None) is None
-                continue
-            for candidate in self._candidates(slot, found):
-                if self._number(slot, candidate) == 0:
-                    start = self._start(slot)
-                    known = self.candidates.setdefault(slot, [] if start is None else [start])
-                    if self._number(slot, candidate) == 0:
-                        known.append(self._standing_for(candidate))
-                    is_known = False
+            else:
+                is_known &= self._note(slot, found)
         return is_known
+
+    def _note(self, slot: Slot, found: Sequence[Object]) -> bool:
+        """Take note of the objects that a slot has; whether they were known."""
+        is_known = True
+        for candidate in self._candidates(slot, found):
+            if self._number(slot, candidate) == 0:
+                start = self._start(slot)
+                known = self.candidates.setdefault(slot, [] if start is None else [start])
+                if self._number(slot, candidate) == 0:
+                    known.append(self._standing_for(candidate))
+                is_known = False
+        return is_known
+
+    def expect(self, values: Mapping[Any, Any]) -> None:
+        """See at the end of a turn which objects other places have, that the next attempt carries.
+
+        Mostly it finds the same, and then it is the last one.
+        """
+        for slot, x in slots_of(values).items():
+            try:
+                found = [each for _, each in objects_of(self.slicer, x)]
+            except Unsliceable:
+                continue  # that is for the next attempt to say
+            if all(each.__class__ is Made or isinstance(each, Tensor) for each in found):
+                self._expected[slot] = type_of(x), found
 
     def _keeps_type(self, slot: Slot, x: Tensor) -> bool:
         head = self._heads.get(slot)
@@ -335,31 +374,6 @@ class CarriedObjects:
     def _holds(self, slot: Slot, made: Object) -> Any:
         """Whether a slot has an object that a turn has made."""
         return next((flag for flag, each in self._told[slot] if are_one(each, made)), False)
-
-
-def tensors_of(value: Any) -> list[Tensor]:
-    """The tensors that a loop carries for a value, in their order."""
-    if isinstance(value, Tensor):
-        return [value]
-    if value.__class__ is tuple:
-        return [x for part in value for x in tensors_of(part)]
-    return tensors_of(value.yes) if value.__class__ is Choice else []
-
-
-def left_to_host(slicer: Slicer, place: tuple[str, Any]) -> Any:
-    """What is decided where a place, other than a name, is to be left to the host."""
-    kind, key = place
-    if kind == "item":
-        return "host", slicer.made_by[key[0]]
-    if kind == "heap":
-        return heap.decision(slicer.owners[key[0]], key[1])
-    return ("host path", slicer.grad_path(slicer.leaves[key])) if kind == "grad" else None
-
-
-def _slots(values: Mapping[Any, Any]) -> dict[Slot, Tensor]:
-    return {
-        (place, k): x for place, value in values.items() for k, x in enumerate(tensors_of(value))
-    }
 
 
 def _positions(x: Any) -> list[Number]:

@@ -215,7 +215,17 @@ def _add_defaults(
     for k, value in enumerate(defaults):
         name = names[len(names) - len(defaults) + k]
         if name not in env:
-            env[name] = slicer.outside(value, f"{path}.__defaults__[{k}]")
+            env[name] = _default(slicer, function, value, f"{path}.__defaults__[{k}]")
     for name, value in (function.__kwdefaults__ or {}).items():
         if name not in env:
-            env[name] = slicer.outside(value, f"{path}.__kwdefaults__[{name!r}]")
+            env[name] = _default(slicer, function, value, f"{path}.__kwdefaults__[{name!r}]")
+
+
+def _default(slicer: Slicer, function: types.FunctionType, value: Any, path: str) -> Any:
+    """A default value; the numbers among those of dilim are constants, as nobody changes them.
+
+    Else slicing would begin again for each that has to be one.
+    """
+    if (function.__module__ or "").startswith("dilim."):
+        slicer.decisions.add(("value", path))
+    return slicer.outside(value, path)

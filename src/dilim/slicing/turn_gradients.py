@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dilim.slicing.carried_objects import tensors_of
 from dilim.slicing.errors import Again
+from dilim.slicing.turn_objects import tensors_of
 
 if TYPE_CHECKING:
     from dilim.slicing.slicer import Slicer

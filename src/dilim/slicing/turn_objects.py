@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dilim.slicing import parts
+from dilim.slicing import heap, parts
 from dilim.slicing.errors import Restart, Unsliceable
 from dilim.slicing.parts import Part
+from dilim.slicing.values import Choice
 from dilim.tensors.cells import Cell
 from dilim.tensors.tensor import Tensor
 
@@ -26,6 +28,9 @@ class View(Made):
 
 
 Object = Tensor | Part | Made
+
+Slot = tuple[Any, int]
+"""A place of a loop, and the number of a tensor in what it holds."""
 
 
 def objects_of(slicer: Slicer, x: Tensor) -> list[tuple[Any, Object]]:
@@ -91,3 +96,29 @@ def refuse_shared(slicer: Slicer, made: dict[int, set[Cell]]) -> None:
                 raise Restart(("host", makers[0]))
             if other != key:
                 raise Unsliceable("tensors that share memory are carried out of a branch or loop")
+
+
+def tensors_of(value: Any) -> list[Tensor]:
+    """The tensors that a loop carries for a value, in their order."""
+    if isinstance(value, Tensor):
+        return [value]
+    if value.__class__ is tuple:
+        return [x for part in value for x in tensors_of(part)]
+    return tensors_of(value.yes) if value.__class__ is Choice else []
+
+
+def slots_of(values: Mapping[Any, Any]) -> dict[Slot, Tensor]:
+    """The tensors in what places hold."""
+    return {
+        (place, k): x for place, value in values.items() for k, x in enumerate(tensors_of(value))
+    }
+
+
+def left_to_host(slicer: Slicer, place: tuple[str, Any]) -> Any:
+    """What is decided where a place, other than a name, is to be left to the host."""
+    kind, key = place
+    if kind == "item":
+        return "host", slicer.made_by[key[0]]
+    if kind == "heap":
+        return heap.decision(slicer.owners[key[0]], key[1])
+    return ("host path", slicer.grad_path(slicer.leaves[key])) if kind == "grad" else None

@@ -10,7 +10,6 @@ from dilim.errors import GradientError
 from dilim.ir.types import Type
 from dilim.slicing import bundles, interrupts, keeping, numbers, shown, surprises
 from dilim.slicing.carried import GO, Carried, Place, tensor_in
-from dilim.slicing.carried_objects import left_to_host, tensors_of
 from dilim.slicing.errors import Before, LoopSignal, Peel, Restart, Unsliceable, bound_in_loop
 from dilim.slicing.interpreter import RESULT
 from dilim.slicing.kept_turns import KeptTurns
@@ -18,6 +17,7 @@ from dilim.slicing.loop_bodies import exits, only_changed_in_place
 from dilim.slicing.numbers import Number
 from dilim.slicing.tapes import is_node, perhaps
 from dilim.slicing.tracing import use_up
+from dilim.slicing.turn_objects import left_to_host, tensors_of
 from dilim.slicing.values import UNBOUND, Choice, Conflict, Held, Host, is_same
 from dilim.tensors.loops import add_loop
 from dilim.tensors.tape import no_grad, now
@@ -138,11 +138,9 @@ class Turns(Carried):
         firsts = [self.start_of(place) for place in places]
         flat: list[Tensor] = []
         shapes = [bundles.flatten(value, flat, trace) for value in firsts]
-        self.objects.starts = {
-            place: value
-            for place, value in zip(places, firsts, strict=True)
-            if place[0] != "cell" and place not in self.first and place not in self.starts
-        }
+        held = {x: y for x, y in zip(places, firsts, strict=True) if x[0] != "cell"}
+        made = self.first.keys() | self.starts
+        self.objects.begin(held, {x: y for x, y in held.items() if x not in made})
         flat = [*map(self._now, flat), *self.objects.columns()]
         after: dict[Place, Any] = {}
         is_open = not isinstance(limit, Tensor) and limit == ENDLESS

@@ -17,7 +17,6 @@ from dilim import dtypes
 from dilim.autodiff.walk import Unsure, plain
 from dilim.errors import GradientError
 from dilim.ir.graph import Graph, Value
-from dilim.ir.structure import captured as captured_by
 from dilim.ops.table import OPERATIONS
 from dilim.tensors.creation import asarray
 from dilim.tensors.dispatch import apply
@@ -330,7 +329,7 @@ class Turns(Region):
         """See `Region.uses`."""
         yield from (self.most, *self.start_values)
         if self.condition is not None:
-            yield from captured_by(self.condition)
+            yield from self.condition.captured()
         yield from Region.uses(self)
 
 

@@ -17,7 +17,6 @@ from dilim.autodiff.walk import RESULT, Joint, Part, reachable, rule_of
 from dilim.errors import GradientError
 from dilim.ir.graph import Graph, Value
 from dilim.ir.structure import READ, RECEIVE, walk
-from dilim.ir.structure import captured as captured_by
 from dilim.tensors.dispatch import apply
 from dilim.tensors.regions import cloned, without_effects
 from dilim.tensors.replays import Arrays, Stage
@@ -163,7 +162,7 @@ class Record:
     def _named(self) -> Iterator[Value]:
         """These values, by the names that they had while the region was built."""
         yield from self.kept.values()
-        yield from captured_by(self._remaining())
+        yield from self._remaining().captured()
         for node in self.nodes:
             yield from (value for value in node.values if value is not None)
             if isinstance(node.op, Region):
