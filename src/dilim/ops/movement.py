@@ -19,7 +19,7 @@ from dilim.errors import ShapeError
 from dilim.ir.types import Type, Typed
 from dilim.ops.build import draw, layouts, require_axes
 from dilim.ops.opdef import OpDef, Sample
-from dilim.ops.primitives import Expr, cast, constant, load, loop_index, prim
+from dilim.ops.primitives import Expr, cast, constant, converted, load, loop_index, prim
 from dilim.ops.recipe import Map, flat_index, loop_indices, unravel
 from dilim.shapes import Shape
 
@@ -65,9 +65,10 @@ def _astype_samples(rng: np.random.Generator, dtype: DType) -> Iterator[Sample]:
 
 astype = OpDef(
     name="astype",
-    doc="Each element converted: towards zero from floats to integers, != 0 to bool.",
+    doc="Each element converted: towards zero from floats to integers, which stop at the ends of "
+    "their range (NaN becomes 0), != 0 to bool.",
     infer=lambda x, *, dtype: (x.shape, dtype),
-    reference=lambda x, *, dtype: x.astype(dtype.numpy, order="C"),
+    reference=lambda x, *, dtype: np.ascontiguousarray(converted(x, dtype)).reshape(x.shape),
     samples=_astype_samples,
     sample_dtypes=ANY,
     derivative=(lambda b, g, out, x, *, dtype: b.astype(g, dtype=x.dtype),),

@@ -169,6 +169,18 @@ def prim(name: str, *args: Expr | float) -> Expr:
     return Expr(name, operands, result)
 
 
+def converted(x: np.ndarray, dtype: DType) -> np.ndarray:
+    """What "cast" computes: integers from floats stop at the ends of their range, NaN becomes 0."""
+    if x.dtype.kind != "f" or not dtype.is_integer:
+        return x.astype(dtype.numpy)
+    limits, number = np.iinfo(dtype.numpy), dtype.numpy.type
+    with np.errstate(invalid="ignore"):
+        result = x.astype(dtype.numpy)
+    result = np.where(x >= x.dtype.type(limits.max), number(limits.max), result)
+    result = np.where(x <= x.dtype.type(limits.min), number(limits.min), result)
+    return np.where(np.isnan(x), number(0), result)
+
+
 def cast(x: Expr, dtype: DType) -> Expr:
     """Convert to ``dtype``; nothing where it is that already."""
     return x if x.dtype is dtype else Expr("cast", (x,), dtype)

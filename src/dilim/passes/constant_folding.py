@@ -13,7 +13,7 @@ import numpy as np
 
 from dilim.ir.graph import Graph, Node, Value
 from dilim.ops.expansions import expanded
-from dilim.ops.primitives import PRIMITIVES, Expr
+from dilim.ops.primitives import PRIMITIVES, Expr, converted
 from dilim.ops.recipe import Map
 from dilim.ops.table import OPERATIONS
 from dilim.passes.rewriting import Rewriter, simplify
@@ -92,7 +92,7 @@ def _apply(expr: Expr, constants: list[np.ndarray], memo: dict[int, Any]) -> Any
     if any(operand is None for operand in operands):
         return None
     if expr.op == "cast":
-        return _cast(operands[0], expr)
+        return converted(np.asarray(operands[0]), expr.dtype)[()]
     if expr.op == "bitcast":
         return np.asarray(operands[0]).view(expr.dtype.numpy)[()]
     if expr.op in _EXTREMA:
@@ -101,12 +101,3 @@ def _apply(expr: Expr, constants: list[np.ndarray], memo: dict[int, Any]) -> Any
             return x + y
         return x if (x > y) == (expr.op == "maximum") and x != y else y
     return np.asarray(PRIMITIVES[expr.op].compute(*operands))[()]
-
-
-def _cast(number: Any, expr: Expr) -> Any:
-    """The converted number; None where NumPy leaves the result to the processor."""
-    if number.dtype.kind == "f" and expr.dtype.is_integer:
-        limits = np.iinfo(expr.dtype.numpy)
-        if not limits.min <= number < limits.max:
-            return None
-    return number.astype(expr.dtype.numpy)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dilim.ops.primitives import PRIMITIVES, Expr
+from dilim.ops.primitives import PRIMITIVES, Expr, converted
 from dilim.ops.recipe import (
     BLOCK,
     LANES,
@@ -85,7 +85,7 @@ def _evaluate(expr: Expr, inputs: Arrays, indices: Arrays, memo: dict[int, Any])
     if expr.op == "check":
         return _check(expr.value, *operands)
     if expr.op == "cast":
-        return np.asarray(operands[0]).astype(expr.dtype.numpy)
+        return converted(np.asarray(operands[0]), expr.dtype)
     if expr.op == "bitcast":
         return np.asarray(operands[0]).view(expr.dtype.numpy)
     result = np.asarray(PRIMITIVES[expr.op].compute(*operands))
