@@ -456,4 +456,23 @@ def f(c, n):
 """,
         *(f"[dilim.arange(1.0, 4.0), {n}]" for n in (3, 2, 1, 4, 0)),
     ),
+    "a tensor stretched on one path is not writable outside": Small(
+        """
+def f(x):
+    t = x.max().expand(3, 3) if x.sum() > 0 else dilim.full((3, 3), 1.5)
+    if x.min() > 0:
+        y = x.min().expand(2)
+    else:
+        y = x.clone()
+    return t, y
+""",
+        tuple(
+            Call(f"[dilim.tensor([{a}, 2.0])]", after=f"print(result[{part}].fill_(2.0))")
+            for a in (1.0, -1.0, -5.0, 3.0)
+            for part in (0, 1)
+        ),
+        None,
+        None,
+        (1, 2, 3, 7, 8),
+    ),
 }

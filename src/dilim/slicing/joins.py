@@ -15,7 +15,7 @@ from dilim.ir.types import type_of
 from dilim.slicing import bundles, grads, heap, identities, keeping, numbers, shown
 from dilim.slicing.errors import OnHost, Restart, Unsliceable, in_words
 from dilim.slicing.numbers import Number
-from dilim.slicing.sides import Made, Side, common, counted_after, held_after, renewed
+from dilim.slicing.sides import Made, Side, common, counted_after, held_after, kept_apart, renewed
 from dilim.slicing.tracing import SEVERAL, is_used_up, use_up, without_used_tape
 from dilim.slicing.values import (
     UNBOUND,
@@ -36,8 +36,6 @@ from dilim.tensors.tensor import Tensor
 if TYPE_CHECKING:
     from dilim.slicing.interpreter import State
     from dilim.slicing.slicer import Slicer
-
-_LEAF = "a tensor that requires a gradient is made on one path"
 
 
 class Join:
@@ -228,9 +226,9 @@ class Join:
         """The value of the one side that comes to its end; the other gives numbers of its type."""
         if isinstance(value, Tensor) and self.is_outer(value):
             return lambda _: value
-        if isinstance(value, Tensor) and self.trace.is_made_leaf(value):
-            return lambda _: Conflict(_LEAF)
         if isinstance(value, Tensor):
+            if reason := kept_apart(self.trace, value):
+                return lambda _: Conflict(reason)
             pair = (value, None) if side == 0 else (None, value)
             return self._one_of(self.beside_zeros(side, value), *pair)
         if value.__class__ is Number and self.is_outer(value.tensor):
@@ -287,8 +285,8 @@ class Join:
 
     def _object(self, a: Tensor, b: Tensor) -> Made:
         """A tensor that is one object or another; the host sees which."""
-        if any(map(self.trace.is_made_leaf, (a, b))):
-            return lambda _: Conflict(_LEAF)
+        if reason := kept_apart(self.trace, a) or kept_apart(self.trace, b):
+            return lambda _: Conflict(reason)
         part = identities.part_of_both(self, a, b)
         if part is not None:
             return part

@@ -167,3 +167,12 @@ def renewed(old: Number, tensor: Tensor) -> Number:
 def common(a: dict[Any, Any], b: dict[Any, Any]) -> dict[Any, Any]:
     """What is the same object in both."""
     return {key: value for key, value in a.items() if b.get(key, UNBOUND) is value}
+
+
+def kept_apart(trace: Any, x: Tensor) -> str:
+    """Why a tensor of a side cannot be one with what the other side has; "" if it can."""
+    if trace.is_made_leaf(x):
+        return "a tensor that requires a gradient is made on one path"
+    if trace.owns(x) and not x._data.writeable and x._data.cell.variable is None:
+        return "a tensor that cannot be written, as it was stretched, is made on one path"
+    return ""
