@@ -3,6 +3,7 @@
 import pytest
 
 import dilim
+from slicing.comparing import Call, check
 
 
 def in_a_branch(w, u, keep, n):
@@ -105,3 +106,24 @@ def test_as_plain(program, n, backend):
     compiled = dilim.compile(program, backend=backend, compile_after=0)
     assert seen(compiled, n) == seen(program, n)
     assert not compiled.statistics.fallbacks
+
+
+def test_what_is_written_together_is_told_together():
+    text = """
+class Rows:
+    def __init__(self):
+        self.rows = [dilim.zeros(2) for _ in range(6)]
+
+def f(given, places, n):
+    total = dilim.tensor(0.0)
+    for k in range(n):
+        if k % 3 == 1:
+            for row in given.rows:
+                row += 1.0
+        total = total + given.rows[0][places[k % 2]]
+    return total
+"""
+    calls = [Call("[Rows(), dilim.tensor([0, 1]), 20]"), Call("[Rows(), dilim.tensor([0, 7]), 20]")]
+    [region] = check(text, *calls, raises=[2]).compiled.programs
+    told = [line for action in region.actions for line in action.lines if "count_writes" in line]
+    assert 0 < len(told) <= 3

@@ -127,7 +127,7 @@ class Carried:
         elif kind == "shown":
             self.truths[key] = value
         elif kind == "counted":
-            slicer.trace.uncounted[key] = value
+            self.writes.let_be(key, value)
         elif kind == "held":
             is_old = key.__class__ is tuple or ("cell", key) in self.places
             seen = None if is_old else slicer.trace.contents(key)
@@ -244,7 +244,7 @@ class Carried:
         more += [x for x in self.writes.uncertain(head) if x not in known]
         ends = {place: self.now(place) for place in places if place[0] != "cell"}
         is_known = self.objects.look(ends)
-        is_known &= self.writes.look(head, known)
+        is_known &= self.writes.look(head)
         if more or not self.shown.keys() >= set(now) or not is_known:
             self.shown.update(dict.fromkeys(now))
             self.places.update(dict.fromkeys(more))

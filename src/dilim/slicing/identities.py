@@ -13,6 +13,7 @@ from dilim.slicing.errors import Restart, Unsliceable
 from dilim.slicing.numbers import Number
 from dilim.slicing.parts import Part
 from dilim.slicing.values import Choice, Held, Host, MadeFunction, items_of, owner_of
+from dilim.tensors.cells import Cell
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -86,19 +87,23 @@ def _found(join: Join, side: int, x: Tensor) -> tuple[Any, Made] | None:
         return (side, id(part)), _part_at(join, part, join.alone(side, part.index))
     if cell in join.trace.parts:
         raise Restart(("host", join.trace.parts[cell].maker))
-    refuse_shared(join.slicer, x, join.reached[side].tensors)
+    _refuse_shared(join.slicer, x, join.reached[side].over.get(cell, ()))
     made = _shared(join, side, x)
     return None if made is None else ((side, id(x)), made)
 
 
-def refuse_shared(slicer: Slicer, x: Tensor, others: Iterable[Tensor]) -> None:
+def _refuse_shared(slicer: Slicer, x: Tensor, over: Iterable[Tensor]) -> None:
     """See to it that no other tensor is over the same memory as one that is carried by its numbers.
+
+    Args:
+        slicer: who interprets.
+        x: the tensor.
+        over: those over its memory.
 
     Raises:
         Restart: one is, so that the host has to make the view.
     """
-    cell = x._data.cell
-    sharing = [y for y in others if slicer.trace.owns(y) and y._data.cell is cell and y is not x]
+    sharing = [y for y in over if y is not x]
     makers = [slicer.made_by[id(y)] for y in (x, *sharing) if id(y) in slicer.made_by]
     if sharing and makers:
         raise Restart(("host", makers[0]))
@@ -167,9 +172,22 @@ class Reached:
     def tensors(self) -> list[Tensor]:
         """The tensors that they may be, once for each place."""
         found: list[Tensor] = []
+        one_of = self._slicer.one_of
         for x in self._places:
-            each = (y for x in _tensors(x) for _, y in self._slicer.one_of.alternatives(x))
-            found += {id(y): y for y in each}.values()
+            if x.__class__ is Tensor and x not in one_of:
+                found.append(x)
+            elif x.__class__ is Tensor or x.__class__ not in _WITHOUT:
+                each = (y for x in _tensors(x) for _, y in one_of.alternatives(x))
+                found += {id(y): y for y in each}.values()
+        return found
+
+    @functools.cached_property
+    def over(self) -> dict[Cell, list[Tensor]]:
+        """Those that the region has made, by their memory."""
+        found: dict[Cell, list[Tensor]] = {}
+        for x in self.tensors:
+            if self._slicer.trace.owns(x):
+                found.setdefault(x._data.cell, []).append(x)
         return found
 
     @functools.cached_property

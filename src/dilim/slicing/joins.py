@@ -90,10 +90,7 @@ class Join:
             key: held_after(key, self.sides, slicer.objects, self.flag, self.alone)
             for key in {**a.state.held, **b.state.held}
         }
-        counted = {
-            cell: counted_after(cell, self.sides, self.flag, self.alone)
-            for cell in {**a.state.uncounted, **b.state.uncounted}
-        }
+        counted = counted_after(self.sides, self.flag, self.alone)
         truths = shown.joined(self)
         columns = [*map(list, zip(*self.columns, strict=True))] or [[], []]
         results = join(self.trace, test.tensor, [a.frame, b.frame], columns, since)

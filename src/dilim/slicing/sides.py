@@ -138,23 +138,53 @@ def held_after(
 
 
 def counted_after(
-    cell: Cell,
     sides: Sequence[Side],
     flag: Callable[[Any, Any], Made],
     alone: Callable[[int, Any], Made],
-) -> Made:
+) -> dict[Cell, Made]:
     """Whether memory was written after a branch, and the host has not heard of it.
 
+    What is known in the same way of several pieces of memory stays one flag for all of them.
+
     Args:
-        cell: the memory.
         sides: both.
         flag: see `held_after`.
         alone: likewise.
     """
-    a, b = (side.state.uncounted.get(cell, False) for side in sides)
+    a, b = (side.state.uncounted for side in sides)
+    made: dict[tuple[int, int], Made] = {}
+    found = {}
+    for cell in {**a, **b}:
+        one, two = a.get(cell, False), b.get(cell, False)
+        key = id(one), id(two)
+        if key not in made:
+            made[key] = _once(_counted_after(one, two, sides, flag, alone))
+        found[cell] = made[key]
+    return found
+
+
+def _counted_after(
+    a: Any,
+    b: Any,
+    sides: Sequence[Side],
+    flag: Callable[[Any, Any], Made],
+    alone: Callable[[int, Any], Made],
+) -> Made:
     if sides[0].dead or sides[1].dead:
         return alone(1, b) if sides[0].dead else alone(0, a)
     return (lambda _: a) if a is b else flag(a, b)
+
+
+def _once(make: Made) -> Made:
+    """What makes a thing when it is asked for first."""
+    known: list[Any] = []
+
+    def made(results: Sequence[Tensor]) -> Any:
+        if not known:
+            known.append(make(results))
+        return known[0]
+
+    return made
 
 
 def renewed(old: Number, tensor: Tensor) -> Number:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
 from dilim.runtime.devices import Storage
@@ -28,13 +27,14 @@ class TurnWrites:
         self._trace = trace
         self._known: dict[Storage, tuple[Write, int]] = {}
         self._uncounted: dict[Cell, None] = {}
+        self._together: dict[Cell, list[Cell]] = {}
+        self._first_of: dict[Cell, Cell] = {}
 
-    def look(self, head: State, places: Container[tuple[str, Any]]) -> bool:
+    def look(self, head: State) -> bool:
         """Take note of what the turn at hand has written; whether that was known.
 
         Args:
             head: what was so at its head.
-            places: what is carried.
 
         Raises:
             Unsliceable: one has changed the place on the tape of a tensor from before the loop.
@@ -43,7 +43,7 @@ class TurnWrites:
             cell: None
             for cell, flag in self._trace.uncounted.items()
             if flag is True and head.uncounted.get(cell) is not True
-            if ("counted", cell) not in places
+            if cell not in self._first_of
         }
         count, is_known = Counter[Storage](), surely.keys() <= self._uncounted.keys()
         self._uncounted |= surely
@@ -62,18 +62,41 @@ class TurnWrites:
     def uncertain(self, head: State) -> list[tuple[str, Cell]]:
         """What a turn may have written, or not, without telling the host: places to be carried.
 
+        One of them stands for all memory of which the same is known, such as all that an optimiser
+        changes in one step.
+
         Args:
             head: what was so at its head.
         """
-        found = self._trace.uncounted.items()
-        cells = [
-            cell
-            for cell, flag in found
-            if flag is not True and head.uncounted.get(cell) is not flag
-        ]
-        for cell in cells:
+        flags = self._trace.uncounted
+        new: dict[Any, list[Cell]] = {}
+        for cell, flag in flags.items():
+            before = head.uncounted.get(cell, False)
+            if flag is True or before is flag or cell in self._first_of:
+                continue
             self._uncounted.pop(cell, None)
-        return [("counted", cell) for cell in cells]
+            new.setdefault((id(before), id(flag)), []).append(cell)
+        for first, cells in self._together.items():
+            for cell in cells:
+                flag = flags.get(cell, False)
+                if flag is not flags.get(first, False):  # it was the same until now
+                    new.setdefault((first, id(flag)), []).append(cell)
+        for cells in new.values():
+            for cell in cells:
+                if cell in self._first_of:
+                    self._together[self._first_of[cell]].remove(cell)
+                self._first_of[cell] = cells[0]
+            self._together[cells[0]] = cells
+        return [("counted", first) for first in self._together]
+
+    def let_be(self, first: Cell, flag: Any) -> None:
+        """Let it be told by a flag whether some memory was written, and all that goes with it.
+
+        Args:
+            first: of what is always written together; see `uncertain`.
+            flag: says whether it was.
+        """
+        self._trace.uncounted.update(dict.fromkeys(self._together[first], flag))
 
     def put(self, has_turned: Any, turns: int) -> None:
         """Count what turns before may have written; after the loop once more than in two turns.
@@ -86,9 +109,13 @@ class TurnWrites:
             turns: for how many of them to count.
         """
         uncounted = self._trace.uncounted
+        known: dict[int, tuple[Any, Any]] = {}
         for cell in self._uncounted:
             before = uncounted.get(cell, False)
-            told = has_turned is True or before is True
-            uncounted[cell] = told or numbers.chosen(has_turned, True, before)
+            if id(before) not in known:
+                told = has_turned is True or before is True
+                flag = told or numbers.chosen(has_turned, True, before)
+                known[id(before)] = before, flag
+            uncounted[cell] = known[id(before)][1]
         for write, count in self._known.values():
             self._trace.writes.may_be(write.x, write.cell, count * turns + (turns > 1))
