@@ -119,4 +119,25 @@ PROGRAMS |= {
         native=0,
         fallback="has used up is made on several paths",
     ),
+    "a part of a loop after backward() has used another": Small(
+        """
+P = dilim.tensor([0.1, -0.2, 0.3], requires_grad=True)
+
+def f(x):
+    t1 = t3 = P
+    k = 0
+    while k < 3:
+        k += 1
+        t3 = t3 * 0.5
+        t1 = dilim.tanh(t1 + t3)
+    (P * dilim.sort(t3)).mean().backward()
+    if t1.sum() > x.sum():
+        return t1
+    return t3
+""",
+        ("[dilim.ones(3)]", "[-dilim.ones(3)]", "[dilim.ones(3)]"),
+        None,
+        None,
+        fallback="a gradient through a loop of which backward",
+    ),
 }

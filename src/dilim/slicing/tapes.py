@@ -116,7 +116,9 @@ class Tapes:
         if isinstance(node.op, Part):
             (whole,) = node.edges
             made = self._objects.bare(result, action)
-            known = self._numbers[id(whole)]
+            known = self._numbers.get(id(whole))
+            if known is None:
+                raise Unsliceable("a gradient through a loop of which backward() has used a part")
             is_certain = whole.op.flags([True] * len(whole.edges))[node.op.number]
             return f"R.attach({head}, {made}, {known}, {node.op.number}, {is_certain})"
         inputs = "".join(f"{self._objects.expression(y, action)}, " for y in node.inputs or ())

@@ -103,10 +103,13 @@ class Turns(Carried):
         """A name is the host's from before the loop on."""
         slicer = self.slicer
         slicer.decisions.add(("before", (self.statement, name)))
-        slicer.to_host(name)
         place = "name", (len(slicer.scopes) - 1, name)
         self.places.pop(place, None)
         self.objects.forget(place)
+        if name in slicer.env:
+            slicer.to_host(name)
+        else:  # it is bound in the first turn at the earliest
+            slicer.env[name] = Host(is_sure=False)
         self.hosted[name] = slicer.env[name].kind
 
     def _check_start(self) -> None:
