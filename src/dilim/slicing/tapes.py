@@ -30,6 +30,7 @@ THROUGH: Final = "a gradient that goes through a loop or branch of the graph is 
 
 SHARED: Final = "a gradient goes through a branch or loop of which host code has got a part"
 WRITTEN: Final = "a gradient through memory that was written is handed out"
+USED_UP: Final = "backward() has used up another result of a branch or loop that is handed out"
 _NODE: Final = "node"
 _COPY: Final = "identity"
 
@@ -221,6 +222,8 @@ class Tapes:
                 raise Unsliceable(THROUGH) if loop is None else Restart(("flat", loop[1]))
             if isinstance(node.op, Region) and is_overwritten(node.op):
                 raise Unsliceable(WRITTEN)
+            if isinstance(node.op, Part) and node.edges[0].inputs is None:
+                raise Unsliceable(USED_UP)
             if self._is_shared(node) and not self._objects.lenient:
                 raise Unsliceable(SHARED)
             for y, edge, version in zip(node.inputs, node.edges, node.versions, strict=True):

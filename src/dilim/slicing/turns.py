@@ -61,6 +61,7 @@ class Turns(Carried):
         for name in self.names:
             if ("before", (self.statement, name)) in slicer.decisions:
                 slicer.to_host(name)
+                env.setdefault(name, Host(is_sure=False))
         self._find_hosted()
         live = slicer.scope.live.head[self.statement] | slicer.scope.names_after(self.statement)
         self.names = [name for name in self.names if name in live or name == GO]
@@ -107,7 +108,8 @@ class Turns(Carried):
         place = "name", (len(slicer.scopes) - 1, name)
         self.places.pop(place, None)
         self.objects.forget(place)
-        self.hosted[name] = slicer.env[name].kind
+        value = slicer.env.setdefault(name, Host(is_sure=False))
+        self.hosted[name] = value.kind
 
     def _check_start(self) -> None:
         """An int that a loop counts on from must leave room."""
@@ -127,7 +129,7 @@ class Turns(Carried):
 
     def _find_hosted(self) -> None:
         for name in self.names:
-            value = self.slicer.env.get(name, UNBOUND)
+            value = self.slicer.env.get(name)
             if value.__class__ is Host:
                 self.hosted[name] = value.kind
 
