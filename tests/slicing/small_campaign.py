@@ -429,18 +429,6 @@ def f(x, n):
 }
 
 _STRETCHED = {
-    "made on one path, and written": Small(
-        """
-def f(z):
-    t = z.astype(dilim.int64)[1].expand(3, 3) if z.sum() > 0 else z.astype(dilim.int64)
-    t[:] = 3
-    return t
-""",
-        ("[-dilim.ones((3, 3))]", "[dilim.ones((3, 3))]"),
-        None,
-        None,
-        raises=(2,),
-    ),
     "made in a loop, and written": Small(
         """
 def f(z, n):

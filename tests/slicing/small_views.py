@@ -474,5 +474,6 @@ def f(x):
         None,
         None,
         (1, 2, 3, 7, 8),
+        fallback="as it was stretched",
     ),
 }
