@@ -63,6 +63,30 @@ def f(x):
     ),
 }
 
+_SEEN["a result of a loop of which backward() has used up another"] = Small(
+    _P
+    + """
+def f(x, n):
+    t = h = P
+    k = 0
+    while k < 3:
+        k += 1
+        h = h * 0.5
+        t = dilim.tanh(t + h)
+    loss = (P * h).mean()
+    loss.backward()
+    P.numpy()
+    print(n)
+    if (t + x > 1.5).any():
+        return n
+""",
+    ("[dilim.ones(2), 2]",) * 2,
+    None,
+    None,
+    may_leave=True,
+    fallback="has used up another",
+)
+
 _CONTAINERS = {
     "a list that is gone over beside a tensor, and is written": Small(
         """
@@ -364,9 +388,67 @@ def f(x, items):
     ),
 }
 
+_UNBOUND |= {
+    "a name that some turns bind in a try": Small(
+        """
+def f(x, items):
+    for i in range(14):
+        try:
+            items[i]
+        except IndexError:
+            pass
+        else:
+            got = x
+        x = x + got
+    return x
+""",
+        ("[dilim.ones(2), [1]]", "[dilim.ones(2), [1, 2]]", "[dilim.ones(2), []]"),
+        None,
+        None,
+        raises=(3,),
+        may_leave=True,
+    ),
+    "one that is carried, and is left to the host": Small(
+        """
+def f(x, n):
+    k = 0
+    while k < 4 and x.sum() < 100:
+        k += 1
+        rows = [print(n) or x, x] * 2
+        for row in reversed(rows):
+            x = x + 1
+        else:
+            print(len(rows))
+        last = row
+    return x
+""",
+        ("[dilim.ones(2), 2]",) * 3,
+        None,
+        None,
+    ),
+}
+
+_STRETCHED = {
+    "made in a loop, and written": Small(
+        """
+def f(z, n):
+    t = z
+    for i in range(n):
+        t = (t * 2)[1].expand(3, 3)
+    t[:] = 3
+    return t
+""",
+        ("[-dilim.ones((3, 3)), 0]", "[dilim.ones((3, 3)), 12]"),
+        None,
+        None,
+        raises=(2,),
+    ),
+}
+
 PROGRAMS = {
     **_SEEN,
     **_UNBOUND,
+    **_STRETCHED,
     **_ON_ONE_PATH,
     **_WRITTEN_BY_THE_HOST,
     **_BROUGHT_UP_TO_DATE,

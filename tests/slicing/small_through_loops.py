@@ -138,6 +138,6 @@ def f(x):
         ("[dilim.ones(3)]", "[-dilim.ones(3)]", "[dilim.ones(3)]"),
         None,
         None,
-        fallback="a gradient through a loop of which backward",
+        fallback="has used up another result of a branch or loop",
     ),
 }

@@ -474,6 +474,6 @@ def f(x):
         None,
         None,
         (1, 2, 3, 7, 8),
-        fallback="a tensor that cannot be written, as it was stretched, is made on one path",
+        fallback="as it was stretched",
     ),
 }

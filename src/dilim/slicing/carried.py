@@ -395,3 +395,5 @@ class Carried:
             return
         if before is not UNBOUND and not isinstance(before, Host | Conflict):
             raise Before(name)
+        if before is UNBOUND and not now.is_sure and name in slicer.scope.live.head[self.statement]:
+            raise Before(name)  # it has what an earlier turn has bound

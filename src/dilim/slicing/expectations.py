@@ -61,7 +61,7 @@ def take(slicer: Hosting, action: Action, name: str, kind: Any) -> Type:
         name: of the value.
         kind: of which it should be.
     """
-    place = f"F[{slicer.scope.number}][{name!r}]"
+    place = f"F[{slicer.scope.number}].get({name!r})"
     source = getattr(slicer.env.get(name), "source", None)
     note = "differs"
     if kind.__class__ is Expected:

@@ -204,5 +204,5 @@ def kept_apart(trace: Any, x: Tensor) -> str:
     if trace.is_made_leaf(x):
         return "a tensor that requires a gradient is made on one path"
     if trace.owns(x) and not x._data.writeable and x._data.cell.variable is None:
-        return "a tensor that cannot be written, as it was stretched, is made on one path"
+        return "a tensor that cannot be written, as it was stretched, is made in a branch or loop"
     return ""

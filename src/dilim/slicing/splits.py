@@ -46,7 +46,7 @@ def _is_of(slicer: Slicer, name: str, kind: Any) -> Number:
     action = slicer.action(RECEIVE)
     action.names[name] = ""
     known = slicer.entry.constant(kind)
-    action.lines.append(f"v[0][()] = R.is_kind(F[{slicer.scope.number}][{name!r}], {known})")
+    action.lines.append(f"v[0][()] = R.is_kind(F[{slicer.scope.number}].get({name!r}), {known})")
     return Number(control.receive_in(slicer.trace, action.channel, surprises.TRUTH), bool)
 
 

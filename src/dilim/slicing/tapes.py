@@ -30,6 +30,7 @@ THROUGH: Final = "a gradient that goes through a loop or branch of the graph is 
 
 SHARED: Final = "a gradient goes through a branch or loop of which host code has got a part"
 WRITTEN: Final = "a gradient through memory that was written is handed out"
+USED_UP: Final = "backward() has used up another result of a branch or loop that is handed out"
 _NODE: Final = "node"
 _COPY: Final = "identity"
 
@@ -116,9 +117,7 @@ class Tapes:
         if isinstance(node.op, Part):
             (whole,) = node.edges
             made = self._objects.bare(result, action)
-            known = self._numbers.get(id(whole))
-            if known is None:
-                raise Unsliceable("a gradient through a loop of which backward() has used a part")
+            known = self._numbers[id(whole)]
             is_certain = whole.op.flags([True] * len(whole.edges))[node.op.number]
             return f"R.attach({head}, {made}, {known}, {node.op.number}, {is_certain})"
         inputs = "".join(f"{self._objects.expression(y, action)}, " for y in node.inputs or ())
@@ -223,6 +222,8 @@ class Tapes:
                 raise Unsliceable(THROUGH) if loop is None else Restart(("flat", loop[1]))
             if isinstance(node.op, Region) and is_overwritten(node.op):
                 raise Unsliceable(WRITTEN)
+            if isinstance(node.op, Part) and node.edges[0].inputs is None:
+                raise Unsliceable(USED_UP)
             if self._is_shared(node) and not self._objects.lenient:
                 raise Unsliceable(SHARED)
             for y, edge, version in zip(node.inputs, node.edges, node.versions, strict=True):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dilim.slicing import heap, parts
 from dilim.slicing.errors import Restart, Unsliceable
 from dilim.slicing.parts import Part
+from dilim.slicing.sides import kept_apart
 from dilim.slicing.values import Choice
 from dilim.tensors.cells import Cell
 from dilim.tensors.tensor import Tensor
@@ -43,6 +44,9 @@ def _object(slicer: Slicer, x: Tensor) -> Object:
     trace = slicer.trace
     if trace.made_inside(x):
         part = parts.part_of(trace, x)
+        reason = "" if part is not None else kept_apart(trace, x)
+        if reason:
+            raise Unsliceable(reason)
         return Made(x) if part is None or trace.made_inside(part.owner) else part
     frame = slicer.objects.made_in.get(id(x))
     if frame is None or frame in trace.frames[:-1]:

@@ -61,6 +61,7 @@ class Turns(Carried):
         for name in self.names:
             if ("before", (self.statement, name)) in slicer.decisions:
                 slicer.to_host(name)
+                env.setdefault(name, Host(is_sure=False))
         self._find_hosted()
         live = slicer.scope.live.head[self.statement] | slicer.scope.names_after(self.statement)
         self.names = [name for name in self.names if name in live or name == GO]
@@ -103,14 +104,12 @@ class Turns(Carried):
         """A name is the host's from before the loop on."""
         slicer = self.slicer
         slicer.decisions.add(("before", (self.statement, name)))
+        slicer.to_host(name)
         place = "name", (len(slicer.scopes) - 1, name)
         self.places.pop(place, None)
         self.objects.forget(place)
-        if name in slicer.env:
-            slicer.to_host(name)
-        else:  # it is bound in the first turn at the earliest
-            slicer.env[name] = Host(is_sure=False)
-        self.hosted[name] = slicer.env[name].kind
+        value = slicer.env.setdefault(name, Host(is_sure=False))
+        self.hosted[name] = value.kind
 
     def _check_start(self) -> None:
         """An int that a loop counts on from must leave room."""
@@ -130,7 +129,7 @@ class Turns(Carried):
 
     def _find_hosted(self) -> None:
         for name in self.names:
-            value = self.slicer.env.get(name, UNBOUND)
+            value = self.slicer.env.get(name)
             if value.__class__ is Host:
                 self.hosted[name] = value.kind
 
