@@ -10,7 +10,7 @@ from plain_running import load
 from dilim.slicing.errors import Unsliceable
 from dilim.slicing.program import Branch, Exit, For, Step, Unit, While, With
 from dilim.slicing.scopes import reads, writes
-from dilim.slicing.source import function_of
+from dilim.slicing.source import _may_have_private_names, function_of
 
 
 def form(block):
@@ -320,3 +320,17 @@ def test_switches_of_the_compiler_are_kept():
     flag = __future__.annotations.compiler_flag
     namespace["f"].__code__ = code.replace(co_flags=code.co_flags | flag)
     assert function_of(namespace["f"]).flags == flag
+
+
+@pytest.mark.parametrize(
+    ("text", "may_have"),
+    [
+        ("self.__x = 1", True),
+        ("self.__x_ = 1", True),
+        ("super().__init__(a__b, _c, __file__)", False),
+        ("__ = ___ = ____ = 1", False),
+        ("self.\uff3f\uff3fx = 1", True),  # Python reads it as __x
+    ],
+)
+def test_functions_are_copied_only_if_they_may_have_private_names(text, may_have):
+    assert _may_have_private_names(text) is may_have

@@ -193,7 +193,13 @@ def located(node: Node, at: ast.AST) -> Node:
     """Gives a node, and the parts of it that have no place yet, the place of another."""
     if not hasattr(node, "lineno"):
         ast.copy_location(node, at)
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, ast.expr_context | ast.operator | ast.unaryop | ast.cmpop):
-            located(child, node if hasattr(node, "lineno") else at)
+    here = node if hasattr(node, "lineno") else at
+    for name in node._fields:
+        value = getattr(node, name, None)
+        for child in value if value.__class__ is list else (value,):
+            if isinstance(child, ast.AST) and not isinstance(child, _PLACELESS):
+                located(child, here)
     return node
+
+
+_PLACELESS = (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop)

@@ -11,12 +11,13 @@ import __future__ as future
 import ast
 import copy
 import linecache
+import re
 import types
 import weakref
 from collections.abc import Callable, Iterator
 from functools import lru_cache, reduce
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_ITERABLE_COROUTINE
-from typing import Any
+from typing import Any, Final
 
 from dilim.slicing.errors import NoSource, Unsliceable
 from dilim.slicing.names import FunctionNode, Uses, arguments_of
@@ -87,7 +88,7 @@ def _normalise(f: types.FunctionType, own: tuple[str, ...] = ()) -> Function:
         raise Unsliceable("generators and async functions are not sliced", code.co_firstlineno)
     node, lines = _find(f)
     owner = _class_around(code.co_qualname)
-    if owner is not None:
+    if owner is not None and _may_have_private_names("".join(lines[0])):
         node = _Mangler(owner).mangled(node)
     _refuse_frame_readers(node)
     body: list[ast.stmt]
@@ -130,7 +131,7 @@ def _find(f: types.FunctionType) -> tuple[FunctionNode, tuple[list[str], int]]:
         raise Unsliceable(f"{code.co_filename} can no longer be parsed", line) from error
     for statement in module.body:
         if _first_line(statement) <= line <= (statement.end_lineno or line):
-            node = _find_in(statement, code, _imports(module))
+            node = _find_in(statement, code, module)
             first = _first_line(node)
             return node, (lines[first - 1 : node.end_lineno], first)
     raise Unsliceable(f"{code.co_filename} has changed since it was imported", line)
@@ -159,18 +160,29 @@ def _parsed(text: str) -> ast.Module:
     return ast.parse(text)
 
 
-def _find_in(statement: ast.stmt, code: types.CodeType, imports: list[ast.stmt]) -> FunctionNode:
+def _functions_at(statement: ast.stmt, line: int) -> Iterator[FunctionNode]:
+    """The functions in a statement that begin on a line, each before those in it."""
+    waiting: list[ast.AST] = [statement]
+    for node in waiting:
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        if is_function and _first_line(node) == line:
+            yield node  # type: ignore[misc]
+        for child in ast.iter_child_nodes(node):
+            if _first_line(child) <= line <= (getattr(child, "end_lineno", 0) or line):
+                waiting.append(child)
+
+
+def _find_in(statement: ast.stmt, code: types.CodeType, module: ast.Module) -> FunctionNode:
     """The one function of a top-level statement that a code object was compiled from."""
-    line, kinds = code.co_firstlineno, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-    found: list[FunctionNode] = [
+    line = code.co_firstlineno
+    found = [
         node
-        for node in ast.walk(statement)
-        if isinstance(node, kinds)
-        and _first_line(node) == line
-        and getattr(node, "name", "<lambda>") == code.co_name
+        for node in _functions_at(statement, line)
+        if getattr(node, "name", "<lambda>") == code.co_name
     ]
     rewritten = any(name.startswith("@py_") for name in code.co_varnames)  # asserts, by pytest
-    if not found or not (rewritten or _compiles_to(statement, code, imports)):
+    known = code.co_filename, future_flags(code)
+    if not found or not (rewritten or code in _compiled(statement, module, *known)):
         raise Unsliceable(f"the source in {code.co_filename} is not that of its code", line)
     if len(found) > 1:
         # The innermost one: a lambda's instructions lie within those around it as well.
@@ -180,10 +192,13 @@ def _find_in(statement: ast.stmt, code: types.CodeType, imports: list[ast.stmt])
     return found[0]
 
 
-def _compiles_to(statement: ast.stmt, code: types.CodeType, imports: list[ast.stmt]) -> bool:
-    module = ast.Module([*imports, statement], [])
-    whole = compile(module, code.co_filename, "exec", future_flags(code), dont_inherit=True)
-    return code in _codes_in(whole)
+@lru_cache(maxsize=64)
+def _compiled(
+    statement: ast.stmt, module: ast.Module, filename: str, flags: int
+) -> list[types.CodeType]:
+    """All code that a top-level statement of a module compiles to."""
+    alone = ast.Module([*_imports(module), statement], [])
+    return [*_codes_in(compile(alone, filename, "exec", flags, dont_inherit=True))]
 
 
 def _holds(node: FunctionNode, code: types.CodeType) -> bool:
@@ -246,6 +261,14 @@ def _refuse_frame_readers(node: FunctionNode) -> None:
         bare = name in _FRAME_READERS_WITHOUT_ARGUMENTS and not call.args and not call.keywords
         if name in _FRAME_READERS or bare:
             raise Unsliceable(f"{name}() looks at the names of the running function", call.lineno)
+
+
+def _may_have_private_names(text: str) -> bool:
+    """Whether a `_Mangler` may find something to do, which has to copy the whole function."""
+    return not text.isascii() or _PRIVATE.search(text) is not None
+
+
+_PRIVATE: Final = re.compile(r"(?<!\w)__\w*(?<!__)(?!\w)")
 
 
 class _Mangler(ast.NodeTransformer):
