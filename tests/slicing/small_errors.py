@@ -257,4 +257,19 @@ def f(x):
         None,
         (1, 3),
     ),
+    "a function that raises in a list comprehension, which has a frame before Python 3.12": Small(
+        """
+def helper(t, n):
+    if n > 1:
+        raise ValueError(n)
+    return t + dilim.ones(n)
+
+def f(x, n):
+    return [helper(x, i + n) for i in range(2)]
+""",
+        (f"[{FRESH}, 1]", f"[{FRESH}, 0]", f"[{FRESH}, 2]"),
+        None,
+        None,
+        (1, 2, 3),
+    ),
 }

@@ -52,7 +52,7 @@ class Action:
         at: where the user's function stands meanwhile, if it runs no statement of it.
     """
 
-    def __init__(self, channel: str, callers: tuple[tuple[str, str, int], ...] = ()) -> None:
+    def __init__(self, channel: str, callers: tuple[Caller, ...] = ()) -> None:
         self.channel = channel
         self.callers = callers
         self.sent: list[Any] = []

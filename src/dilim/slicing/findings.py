@@ -133,7 +133,7 @@ class Findings:
         self.calls = {
             (file, line)
             for point in self.points
-            for _, file, line in point.action.callers
+            for _, file, line, *_ in point.action.callers
             if point.letter in (FRAGMENT, RECEIVE, TURN)
         }
         self.host = self._host_lines()
@@ -226,7 +226,7 @@ class Findings:
             site = None if is_ours else _site(self.region.graph, node)
             if site is not None:
                 place = site.file, site.line
-                for line in (place, *(caller[1:] for caller in self.region.callers_of(place))):
+                for line in (place, *(caller[1:3] for caller in self.region.callers_of(place))):
                     found.setdefault(line, set()).add(node.op)
         return {line for line, ops in found.items() if line not in self.host or ops - _SHIFTS}
 

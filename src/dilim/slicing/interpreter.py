@@ -24,6 +24,7 @@ from dilim.slicing.numbers import Number
 from dilim.slicing.quiet import quiet_in
 from dilim.slicing.report import Notes
 from dilim.slicing.tapes import Tapes
+from dilim.slicing.tracebacks import Caller
 from dilim.slicing.tracing import SlicerTrace, symbolic
 from dilim.slicing.values import AtEntry, Choice
 from dilim.tensors.random import default_generator
@@ -173,7 +174,7 @@ class Interpreter:
         self.unknown = 0
         self.written, self.passing = set[tuple[int, Any]](), set[str]()
         self.names: dict[tuple[str, int], str] = {}
-        self.places: dict[tuple[str, int], tuple[tuple[str, str, int], ...]] = {}
+        self.places: dict[tuple[str, int], tuple[Caller, ...]] = {}
 
     # --- state ----------------------------------------------------------------------------
 

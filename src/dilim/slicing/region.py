@@ -30,7 +30,7 @@ from dilim.slicing.pieces import Later, fragments_by_function
 from dilim.slicing.report import Notes
 from dilim.slicing.runner import Runner, interrupt
 from dilim.slicing.slicer import Slicer
-from dilim.slicing.tracebacks import of_operation
+from dilim.slicing.tracebacks import Caller, of_operation
 from dilim.slicing.tracing import SlicerTrace
 from dilim.slicing.values import Host, Range
 from dilim.slicing.worth import has_loop
@@ -354,7 +354,7 @@ class Region:
         """An error of an operation of the graph, with the calls that were laid out flat."""
         return of_operation(error, self._callers, self._names, self.code.name)
 
-    def callers_of(self, site: tuple[str, int]) -> tuple[tuple[str, str, int], ...]:
+    def callers_of(self, site: tuple[str, int]) -> tuple[Caller, ...]:
         """Name, file and line of the calls in which a line of the user's was laid out flat."""
         return self._callers.get(site, ())
 

@@ -15,9 +15,10 @@ from typing import Any
 from dilim.slicing import heap, numbers, shown, surprises
 from dilim.slicing.actions import TRIED, WRITE, Action
 from dilim.slicing.errors import OnHost
-from dilim.slicing.interpreter import Interpreter
+from dilim.slicing.interpreter import Interpreter, Scope
 from dilim.slicing.numbers import Number
 from dilim.slicing.shown import GRAD
+from dilim.slicing.tracebacks import Caller
 from dilim.tensors import control
 from dilim.tensors.cells import Frame
 from dilim.tensors.tensor import Tensor
@@ -41,12 +42,9 @@ class Showing(Interpreter):
         action.channel = f"{action.channel[0]}{len(self.actions)}"
         self.actions.append(action)
 
-    def callers(self) -> tuple[tuple[str, str, int], ...]:
-        """Name, file and line of the calls around the statement at hand."""
-        return tuple(
-            (scope.code.name, scope.code.filename, getattr(scope.at, "line", 0))
-            for scope in self.scopes[:-1]
-        )
+    def callers(self) -> tuple[Caller, ...]:
+        """The calls around the statement at hand."""
+        return tuple(map(_caller, self.scopes[:-1]))
 
     def write_back(self, action: Action, *, now: bool = False) -> list[str]:
         """Code that brings attributes, gradients and tensors of the host up to date.
@@ -243,3 +241,12 @@ def asks_gradient(action: Action) -> bool:
 @functools.lru_cache(maxsize=4096)
 def _names_gradient(node: ast.AST) -> bool:
     return any("grad" in (getattr(x, "attr", ""), getattr(x, "value", "")) for x in ast.walk(node))
+
+
+def _caller(scope: Scope) -> Caller:
+    """The call at which a scope stands."""
+    line: int = getattr(scope.at, "line", 0)
+    call: Any = getattr(getattr(scope.at, "node", None), "value", None)
+    if getattr(call, "lineno", None) == line:
+        return scope.code.name, scope.code.filename, line, call
+    return scope.code.name, scope.code.filename, line
