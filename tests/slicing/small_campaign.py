@@ -445,6 +445,49 @@ def f(z, n):
     ),
 }
 
+_SEEN["a gradient that is None again, after the host has seen another"] = Small(
+    """
+MODEL = nn.Dense(3, 3, generator=dilim.Generator())
+OPTIMIZER = optim.RMSprop(MODEL, learning_rate=0.05)
+
+class Box:
+    def __init__(self):
+        self.w = dilim.tensor(1.0)
+        self.p = dilim.tensor([0.25, 0.5, 0.125], requires_grad=True)
+        self.n = 0
+        self.parts = [dilim.tensor([0.0, 2.0, 0.5])]
+
+    def f(self, x):
+        self.w = self.parts[self.n % 2]
+        if max(self.n, 0):
+            for v in ():
+                pass
+        d = {'a': x}
+        k = 0
+        while 3:
+            k += 1
+            zeros = dilim.zeros((2, 3), dtype=dilim.float32)
+            loss = nn.losses.huber(MODEL(d['a'] / (1.5 + abs(zeros + x))), zeros + 0.1)
+            loss.backward()
+            for i in range(1):
+                loss = nn.losses.mse(MODEL(zeros), dilim.stack([self.p, self.w]))
+                OPTIMIZER.zero_grad()
+                loss.backward()
+                OPTIMIZER.step()
+                v
+
+BOX = Box()
+
+def f(x):
+    return BOX.f(x)
+""",
+    ("[dilim.tensor([1.5, -0.0, 3.0])]",),
+    None,
+    None,
+    raises=(1,),
+    may_leave=True,
+)
+
 PROGRAMS = {
     **_SEEN,
     **_UNBOUND,

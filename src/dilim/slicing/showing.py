@@ -67,6 +67,7 @@ class Showing(Interpreter):
             else:
                 lines.append(self._written(key, value, action, asks))
                 self.seen[key] = value
+                self.shown.pop(key, None)  # of None, for one, there are not two to be told apart
         for truth, keys in unsure.values():
             self._write_where_unseen(truth, keys)
         if now:  # where an error is raised, all is counted that may have been written
