@@ -213,3 +213,19 @@ def test_a_name_that_is_read_right_after_another_is_bound_is_unbound_at_its_own_
     with pytest.raises(UnboundLocalError) as raised:
         front(h, functools.partial(outside["run"], h))(0)
     assert traceback.extract_tb(raised.value.__traceback__)[-1].line == "b = y"
+
+
+def test_an_error_at_an_instruction_that_is_on_no_line():
+    """An interrupt may be raised there."""
+
+    def fail():
+        raise KeyboardInterrupt
+
+    fail.__code__ = fail.__code__.replace(co_linetable=b"")
+    try:
+        fail()
+    except KeyboardInterrupt as error:
+        last = users_view(error).__traceback__.tb_next
+        assert (last.tb_frame.f_code.co_name, last.tb_lineno) == ("fail", None)
+    else:
+        raise AssertionError("nothing was raised")

@@ -31,7 +31,8 @@ def users_view(error: Error, callers: Sequence[Caller] = ()) -> Error:
     entry = error.__traceback__
     while entry is not None:
         if not is_ours(entry.tb_frame.f_code.co_filename):
-            entries.append((entry.tb_frame, entry.tb_lasti, entry.tb_lineno))
+            line: int | None = entry.tb_lineno  # None where an interrupt met what is on no line
+            entries.append((entry.tb_frame, entry.tb_lasti, -1 if line is None else line))
         entry = entry.tb_next
     traceback: types.TracebackType | None = None
     for frame, instruction, line in reversed(entries):
