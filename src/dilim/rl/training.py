@@ -111,7 +111,8 @@ def run(
         while len(returns) != plan.episodes and agent.steps != last_step:
             if interrupted():
                 raise Interrupted
-            steps = part.steps if last_step is None else min(part.steps, last_step - agent.steps)
+            left = math.inf if last_step is None else (last_step - agent.steps) // world.count
+            steps = int(min(part.steps, left))
             episodes = _until_told(agent, plan, len(returns), tell is not None)
             part.play(agent, world, steps, episodes)
             for finished in finished_episodes(agent):
@@ -157,7 +158,7 @@ class _Part:
         agent.make_room()
         if self._is_fixed:
             return
-        if seconds < 0.05 and agent.steps - before == steps:
+        if seconds < 0.05 and agent.steps - before == steps * world.count:
             self.steps = min(2 * self.steps, 1 << 20)
         elif seconds > 0.1:
             self.steps = max(self.steps // 2, 64)

@@ -128,8 +128,14 @@ class Agent(Savable):
         """Update now from what is remembered, if that is enough."""
         raise NotImplementedError(f"{type(self).__name__} does not define learn()")
 
-    def limit_gradients(self) -> None:
-        """Scale gradients down before a step of the optimizer; here none."""
+    def prepare_for(self, count: int) -> None:
+        """Get ready to be trained in so many environments at once.
+
+        Raises:
+            ValueError: the agent cannot.
+        """
+        if count != self.log.totals.shape[0]:
+            self.log = EpisodeLog(count)
 
     def make_room(self) -> None:
         """Get memory for more steps, if `must_pause` says that there is none."""
@@ -164,7 +170,6 @@ class Agent(Savable):
         """One step of the optimizer down the gradient of a loss, unless that is NaN or infinite."""
         self.optimizer.zero_grad()
         loss.backward()
-        self.limit_gradients()
         self.loss = loss.detach()
         self.failed = not bool(isfinite(self.loss))
         if not self.failed:
@@ -305,6 +310,7 @@ class Agent(Savable):
         evaluate_every: int | None = None,
         evaluation_episodes: int = 20,
         evaluation_env: adapters.Environment | None = None,
+        num_envs: int | None = None,
     ) -> list[float]:
         """Train for so many more episodes or steps, whichever are reached first.
 
@@ -326,6 +332,9 @@ class Agent(Savable):
                 ``until`` is given, otherwise never.
             evaluation_episodes: episodes per evaluation, each from a fresh start.
             evaluation_env: where to evaluate; by default another environment of the same kind.
+            num_envs: how many environments of the kind are stepped at once, each for as long as
+                it takes; ``steps`` counts those of all, and has to be a multiple. As many as
+                before, or 1, by default.
 
         Returns:
             The returns of the episodes that were finished, in order.
@@ -337,7 +346,12 @@ class Agent(Savable):
         rhythm = 25 if evaluate_every is None and until is not None else evaluate_every
         plan = Plan(episodes, steps, until, rhythm, evaluation_episodes)
         adapters.check_fits(env, self)
-        world = self._enter(env, seed)
+        world = self._enter(env, seed, num_envs)
+        if plan.steps is not None and plan.steps % world.count:
+            raise ValueError(
+                f"train: expected steps to be a multiple of the {world.count} environments, "
+                f"received {plan.steps}"
+            )
         return training.run(self, world, plan, on_episode, evaluation_env)
 
     def evaluate(
@@ -361,13 +375,19 @@ class Agent(Savable):
             env = evaluation.environment_like(env)
         return evaluation.evaluate(self, env, episodes, seed)
 
-    def _enter(self, env: adapters.Environment, seed: int | None) -> World:
+    def _enter(
+        self, env: adapters.Environment, seed: int | None, num_envs: int | None = None
+    ) -> World:
         """Begin in an environment, or go on in it."""
         saved, world = self._environment_state, self._world
-        if seed is None and saved is None and world is not None and env is world.env:
-            return world
-        if world is None or env is not world.env:
-            world = world_of(env, 1, self.place)
+        count = self.log.totals.shape[0] if num_envs is None else num_envs
+        is_same = world is not None and env is world.env and world.count == count
+        if is_same and seed is None and saved is None:
+            return world  # type: ignore[return-value]
+        if count != self.log.totals.shape[0]:
+            self.prepare_for(count)
+        if world is None or not is_same:
+            world = world_of(env, count, self.place)
         if seed is not None:
             self.generator.state = Generator(seed).split(2)[1].state
         elif saved is not None:
