@@ -8,6 +8,7 @@ from dilim.rl import A2C, DQN, PPO, REINFORCE, CartPole, GridWorld
 from dilim.rl.loop import play
 from dilim.rl.returns import advantages
 from dilim.rl.rollout import Rollout
+from dilim.rl.training import enter
 
 BOTH = pytest.mark.parametrize("kind", [A2C, PPO])
 
@@ -164,7 +165,7 @@ def test_many_at_once_are_one_program_with_the_bits_of_eager(kind):
     agents = []
     for loop in (play, dilim.compile(play, compile_after=0, strict=True)):
         agent = kind.for_env(env, seed=3, hidden_sizes=[8])
-        world = agent._enter(env, None, 8)
+        world = enter(agent, env, None, 8)
         for steps in (70, 1, 129):
             loop(agent, world, steps, 1000)
         agents.append(agent)

@@ -14,7 +14,7 @@ from dilim.rl.agents.saving import Savable
 from dilim.rl.loop import EpisodeLog, play
 from dilim.rl.tracker import RewardTracker
 from dilim.rl.training import Episode, Listener, Plan, derived_seed
-from dilim.rl.worlds import HostWorld, TensorWorld, World, world_of
+from dilim.rl.worlds import HostWorld, TensorWorld
 from dilim.slicing.api import compile
 from dilim.tensors.creation import asarray
 from dilim.tensors.elementwise import isfinite
@@ -346,7 +346,7 @@ class Agent(Savable):
         rhythm = 25 if evaluate_every is None and until is not None else evaluate_every
         plan = Plan(episodes, steps, until, rhythm, evaluation_episodes)
         adapters.check_fits(env, self)
-        world = self._enter(env, seed, num_envs)
+        world = training.enter(self, env, seed, num_envs)
         if plan.steps is not None and plan.steps % world.count:
             raise ValueError(
                 f"train: expected steps to be a multiple of the {world.count} environments, "
@@ -374,34 +374,6 @@ class Agent(Savable):
         if self._world is not None and env is self._world.env:
             env = evaluation.environment_like(env)
         return evaluation.evaluate(self, env, episodes, seed)
-
-    def _enter(
-        self, env: adapters.Environment, seed: int | None, num_envs: int | None = None
-    ) -> World:
-        """Begin in an environment, or go on in it."""
-        saved, world = self._environment_state, self._world
-        count = self.log.totals.shape[0] if num_envs is None else num_envs
-        is_same = world is not None and env is world.env and world.count == count
-        if is_same and seed is None and saved is None:
-            return world  # type: ignore[return-value]
-        if count != self.log.totals.shape[0]:
-            self.prepare_for(count)
-        if world is None or not is_same:
-            world = world_of(env, count, self.place)
-        if seed is not None:
-            self.generator.state = Generator(seed).split(2)[1].state
-        elif saved is not None:
-            if saved.restore(world):
-                self._world, self._environment_state = world, None
-                return world
-            seed = derived_seed(self.seed, 2, self.steps)
-        else:
-            number, self._environments = self._environments, self._environments + 1
-            seed = self.seed if number == 0 else derived_seed(self.seed, 0, number)
-        self.forget_episode()
-        world.begin(seed)
-        self._world, self._environment_state = world, None
-        return world
 
     def __repr__(self) -> str:
         sizes = f"{self.observation_size} -> {self.action_count}"
