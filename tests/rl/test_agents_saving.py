@@ -94,13 +94,15 @@ def test_the_file_says_what_it_holds(kind, tmp_path):
 
 
 @every_agent
-@pytest.mark.parametrize("part", ["generator", "network.layers.0.weight", "loss", "log.totals"])
+@pytest.mark.parametrize("part", ["generator", "network", "loss", "log.totals"])
 def test_a_missing_part_is_an_error(kind, part, tmp_path):
     env = CartPole()
     agent = kind.for_env(env, seed=1)
     agent.train(env, steps=30)
     agent.save(tmp_path / "agent")
     arrays, header = load_arrays(tmp_path / "agent")
+    if part == "network":
+        part = next(name for name in arrays if name.startswith("network.") and "weight" in name)
     del arrays[part]
     save_arrays(tmp_path / "less", arrays, header)
     with pytest.raises(StateError, match=part.split(".", 1)[-1].replace(".", r"\.")):

@@ -8,6 +8,7 @@ from dilim.dtypes import float32
 from dilim.errors import NonFiniteError
 from dilim.rl import AGENTS, DQN, CartPole, FrozenLake, GridWorld, MountainCar, Snake
 from dilim.rl.loop import EpisodeLog, play
+from dilim.rl.training import enter
 
 KINDS = [pytest.param(kind, id=name) for name, kind in AGENTS.items()]
 every_agent = pytest.mark.parametrize("kind", KINDS)
@@ -23,7 +24,7 @@ def same_state(first, second):
 def trained(kind, env, parts, compiled, **options):
     """An agent after so many steps in parts; compiled with nothing handed over, or eager."""
     agent = kind.for_env(env, seed=3, **options)
-    world = agent._enter(env, None)
+    world = enter(agent, env, None)
     loop = dilim.compile(play, compile_after=0, strict=True) if compiled else play
     for steps in parts:
         loop(agent, world, steps, 1000)

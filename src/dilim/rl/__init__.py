@@ -5,7 +5,7 @@ Importing this makes the built-in environments known to ``gymnasium.make`` ("dil
 
 from dilim.optim.schedules import ExponentialDecay, LinearDecay
 from dilim.rl.adapters import from_gymnasium, from_old_gym
-from dilim.rl.agents import AGENTS, DQN, REINFORCE, Agent
+from dilim.rl.agents import A2C, AGENTS, DQN, PPO, REINFORCE, Agent
 from dilim.rl.env_checks import check_env
 from dilim.rl.envs import (
     ENVIRONMENTS,
@@ -38,9 +38,11 @@ from dilim.rl.wrappers import (
 register_with_gymnasium()
 
 __all__ = [
+    "A2C",
     "AGENTS",
     "DQN",
     "ENVIRONMENTS",
+    "PPO",
     "PRESETS",
     "REINFORCE",
     "Acrobot",

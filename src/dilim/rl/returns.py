@@ -1,4 +1,4 @@
-"""Sums of future rewards."""
+"""Sums of future rewards, and advantages."""
 
 from __future__ import annotations
 
@@ -55,4 +55,42 @@ def discounted(rewards: Tensor, ends: Tensor, gamma: float, count: int) -> Tenso
         t = count - 1 - i
         following = rewards[t] + gamma * where(ends[t], 0.0, following)
         result[t] = following
+    return result
+
+
+def advantages(
+    rewards: Tensor, values: Tensor, last: Tensor, ends: Tensor, gamma: float, decay: float
+) -> Tensor:
+    """How much better than expected each step was (generalised advantage estimation).
+
+    With e[t] = 1 - ends[t] and V[T] = last::
+
+        d[t] = r[t] + gamma e[t] V[t + 1] - V[t]
+        A[t] = d[t] + gamma decay e[t] A[t + 1],    A[T] = 0
+
+    Args:
+        rewards: r, (T, N). After a cut, gamma V of what was seen last has been added.
+        values: V, (T, N).
+        last: V of what was seen after the last step, (N,).
+        ends: (T, N), 1 where an episode was over after the step, else 0.
+        gamma: discount per step.
+        decay: lambda; 0 looks one step ahead, 1 to the end.
+
+    Returns:
+        A, (T, N).
+
+    Source: Schulman and others, High-dimensional continuous control using generalized advantage
+    estimation, ICLR 2016, equations (11) and (16).
+    """
+    result = zeros(rewards.shape, dtype=rewards.dtype)
+    gain = zeros(last.shape, dtype=last.dtype)
+    following = last
+    length = rewards.shape[0]
+    for i in range(length):
+        t = length - 1 - i
+        goes_on = 1.0 - ends[t]
+        delta = rewards[t] + gamma * goes_on * following - values[t]
+        gain = delta + (gamma * decay) * goes_on * gain
+        result[t] = gain
+        following = values[t]
     return result

@@ -20,7 +20,8 @@ from dilim.errors import NonFiniteError
 from dilim.rl import adapters
 from dilim.rl.evaluation import environment_like
 from dilim.rl.loop import CAPACITY, play
-from dilim.rl.worlds import World
+from dilim.rl.worlds import World, world_of
+from dilim.tensors.random import Generator
 
 if TYPE_CHECKING:
     from dilim.rl.agents.base import Agent
@@ -111,7 +112,8 @@ def run(
         while len(returns) != plan.episodes and agent.steps != last_step:
             if interrupted():
                 raise Interrupted
-            steps = part.steps if last_step is None else min(part.steps, last_step - agent.steps)
+            left = math.inf if last_step is None else (last_step - agent.steps) // world.count
+            steps = int(min(part.steps, left))
             episodes = _until_told(agent, plan, len(returns), tell is not None)
             part.play(agent, world, steps, episodes)
             for finished in finished_episodes(agent):
@@ -124,6 +126,35 @@ def run(
                 if stop or _reached(finished.evaluation, plan.until):
                     return returns
     return returns
+
+
+def enter(
+    agent: Agent, env: adapters.Environment, seed: int | None, num_envs: int | None = None
+) -> World:
+    """Let an agent begin in an environment, or go on in it; see `Agent.train`."""
+    saved, world = agent._environment_state, agent._world
+    count = agent.log.totals.shape[0] if num_envs is None else num_envs
+    is_same = world is not None and env is world.env and world.count == count
+    if is_same and seed is None and saved is None:
+        return world  # type: ignore[return-value]
+    if count != agent.log.totals.shape[0]:
+        agent.prepare_for(count)
+    if world is None or not is_same:
+        world = world_of(env, count, agent.place)
+    if seed is not None:
+        agent.generator.state = Generator(seed).split(2)[1].state
+    elif saved is not None:
+        if saved.restore(world):
+            agent._world, agent._environment_state = world, None
+            return world
+        seed = derived_seed(agent.seed, 2, agent.steps)
+    else:
+        number, agent._environments = agent._environments, agent._environments + 1
+        seed = agent.seed if number == 0 else derived_seed(agent.seed, 0, number)
+    agent.forget_episode()
+    world.begin(seed)
+    agent._world, agent._environment_state = world, None
+    return world
 
 
 class _Part:
@@ -157,7 +188,7 @@ class _Part:
         agent.make_room()
         if self._is_fixed:
             return
-        if seconds < 0.05 and agent.steps - before == steps:
+        if seconds < 0.05 and agent.steps - before == steps * world.count:
             self.steps = min(2 * self.steps, 1 << 20)
         elif seconds > 0.1:
             self.steps = max(self.steps // 2, 64)

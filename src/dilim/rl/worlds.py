@@ -63,6 +63,11 @@ def world_of(
     """
     if follows_rules(env):
         return TensorWorld(env, count)
+    if count != 1:
+        raise ValueError(
+            f"train: num_envs={count} needs an environment that is written in tensor operations; "
+            f"{type(env).__name__} is stepped by Python, one at a time"
+        )
     return HostWorld(env, place)
 
 

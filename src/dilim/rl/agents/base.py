@@ -14,7 +14,7 @@ from dilim.rl.agents.saving import Savable
 from dilim.rl.loop import EpisodeLog, play
 from dilim.rl.tracker import RewardTracker
 from dilim.rl.training import Episode, Listener, Plan, derived_seed
-from dilim.rl.worlds import HostWorld, TensorWorld, World, world_of
+from dilim.rl.worlds import HostWorld, TensorWorld
 from dilim.slicing.api import compile
 from dilim.tensors.creation import asarray
 from dilim.tensors.elementwise import isfinite
@@ -128,8 +128,14 @@ class Agent(Savable):
         """Update now from what is remembered, if that is enough."""
         raise NotImplementedError(f"{type(self).__name__} does not define learn()")
 
-    def limit_gradients(self) -> None:
-        """Scale gradients down before a step of the optimizer; here none."""
+    def prepare_for(self, count: int) -> None:
+        """Get ready to be trained in so many environments at once.
+
+        Raises:
+            ValueError: the agent cannot.
+        """
+        if count != self.log.totals.shape[0]:
+            self.log = EpisodeLog(count)
 
     def make_room(self) -> None:
         """Get memory for more steps, if `must_pause` says that there is none."""
@@ -164,7 +170,6 @@ class Agent(Savable):
         """One step of the optimizer down the gradient of a loss, unless that is NaN or infinite."""
         self.optimizer.zero_grad()
         loss.backward()
-        self.limit_gradients()
         self.loss = loss.detach()
         self.failed = not bool(isfinite(self.loss))
         if not self.failed:
@@ -305,6 +310,7 @@ class Agent(Savable):
         evaluate_every: int | None = None,
         evaluation_episodes: int = 20,
         evaluation_env: adapters.Environment | None = None,
+        num_envs: int | None = None,
     ) -> list[float]:
         """Train for so many more episodes or steps, whichever are reached first.
 
@@ -326,6 +332,9 @@ class Agent(Savable):
                 ``until`` is given, otherwise never.
             evaluation_episodes: episodes per evaluation, each from a fresh start.
             evaluation_env: where to evaluate; by default another environment of the same kind.
+            num_envs: how many environments of the kind are stepped at once, each for as long as
+                it takes; ``steps`` counts those of all, and has to be a multiple. As many as
+                before, or 1, by default.
 
         Returns:
             The returns of the episodes that were finished, in order.
@@ -337,7 +346,12 @@ class Agent(Savable):
         rhythm = 25 if evaluate_every is None and until is not None else evaluate_every
         plan = Plan(episodes, steps, until, rhythm, evaluation_episodes)
         adapters.check_fits(env, self)
-        world = self._enter(env, seed)
+        world = training.enter(self, env, seed, num_envs)
+        if plan.steps is not None and plan.steps % world.count:
+            raise ValueError(
+                f"train: expected steps to be a multiple of the {world.count} environments, "
+                f"received {plan.steps}"
+            )
         return training.run(self, world, plan, on_episode, evaluation_env)
 
     def evaluate(
@@ -360,28 +374,6 @@ class Agent(Savable):
         if self._world is not None and env is self._world.env:
             env = evaluation.environment_like(env)
         return evaluation.evaluate(self, env, episodes, seed)
-
-    def _enter(self, env: adapters.Environment, seed: int | None) -> World:
-        """Begin in an environment, or go on in it."""
-        saved, world = self._environment_state, self._world
-        if seed is None and saved is None and world is not None and env is world.env:
-            return world
-        if world is None or env is not world.env:
-            world = world_of(env, 1, self.place)
-        if seed is not None:
-            self.generator.state = Generator(seed).split(2)[1].state
-        elif saved is not None:
-            if saved.restore(world):
-                self._world, self._environment_state = world, None
-                return world
-            seed = derived_seed(self.seed, 2, self.steps)
-        else:
-            number, self._environments = self._environments, self._environments + 1
-            seed = self.seed if number == 0 else derived_seed(self.seed, 0, number)
-        self.forget_episode()
-        world.begin(seed)
-        self._world, self._environment_state = world, None
-        return world
 
     def __repr__(self) -> str:
         sizes = f"{self.observation_size} -> {self.action_count}"

@@ -10,7 +10,6 @@ from dilim.dtypes import float64
 from dilim.nn import losses
 from dilim.nn.dense import MLP
 from dilim.optim.adam import Adam
-from dilim.optim.clipping import clip_grad_norm
 from dilim.optim.schedules import LinearDecay, Schedule, from_dict
 from dilim.rl.agents.base import Agent
 from dilim.rl.replay import Batch, ReplayBuffer
@@ -118,7 +117,7 @@ class DQN(Agent):
         self.target = MLP(observation_size, sizes, activation, init=init, generator=generator)
         self.target.load_state_dict(self.network.state_dict())
         rate = from_dict(learning_rate) if isinstance(learning_rate, Mapping) else learning_rate
-        self.optimizer = Adam(self.network, rate)
+        self.optimizer = Adam(self.network, rate, clip_norm=max_gradient_norm)
         self.replay = ReplayBuffer(self.buffer_capacity, self.observation_size)
 
     @property
@@ -187,11 +186,6 @@ class DQN(Agent):
                     mine[...] = theirs
                 else:
                     mine[...] = mine + tau * (theirs - mine)
-
-    def limit_gradients(self) -> None:
-        """See `Agent.limit_gradients`."""
-        if self.max_gradient_norm is not None:
-            clip_grad_norm(self.network.parameters(), self.max_gradient_norm)
 
     @property
     def options(self) -> dict[str, Any]:

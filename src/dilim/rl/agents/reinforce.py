@@ -134,6 +134,14 @@ class REINFORCE(Agent):
         if self.memory.episodes >= self.batch_episodes:
             self.learn()
 
+    def prepare_for(self, count: int) -> None:
+        """See `Agent.prepare_for`."""
+        if count != 1:
+            raise ValueError(
+                f"REINFORCE: num_envs={count}: it learns from whole episodes of one environment; "
+                "A2C and PPO learn from many at once"
+            )
+
     def learn(self) -> None:
         """One update from the finished episodes since the last one."""
         memory = self.memory

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
+from dilim.rl.agents.a2c import A2C
 from dilim.rl.agents.base import Agent
 from dilim.rl.agents.dqn import DQN
+from dilim.rl.agents.ppo import PPO
 from dilim.rl.agents.reinforce import REINFORCE
 
-AGENTS: Final[dict[str, type[Agent]]] = {"reinforce": REINFORCE, "dqn": DQN}
+AGENTS: Final[dict[str, type[Agent]]] = {
+    "reinforce": REINFORCE,
+    "dqn": DQN,
+    "a2c": A2C,
+    "ppo": PPO,
+}
 """Tests walk over them."""
