@@ -217,7 +217,21 @@ def first_calls(rows: list[Row]) -> list[str]:
     return lines + missing(rows)
 
 
+def training(rows: list[Row]) -> list[str]:
+    """Training of agents."""
+    lines = ["## Training in CartPole", ""]
+    timed = [row for row in rows if "median" in row]
+    cells = [
+        [row["case"], row["peer"], number(row["median"]), row.get("solved", ""), number(steps)]
+        for row in timed
+        for steps in [row.get("steps")]
+    ]
+    lines += table(["case", "peer", "median", "seeds that reach 475", "steps until then"], cells)
+    return lines + missing(rows)
+
+
 SECTIONS = {
+    "training": training,
     "compile_time": compiling,
     "first_call": first_calls,
     "products": products,

@@ -34,6 +34,7 @@ SCRIPTS = {
     "channel_points": ["--rounds", "9"],
     "slicing": ["--rounds", "9"],
     "first_call": [],
+    "training": [],
     "eager_step": ["--rounds", "9"],
     "footprint": [],
 }
