@@ -228,3 +228,19 @@ def test_a_small_grid_is_learned_by_a2c():
     agent = A2C.for_env(GridWorld(4), seed=0, entropy_bonus=0.01)
     agent.train(GridWorld(4), steps=16 * 5 * 2000, num_envs=16)
     assert np.mean(agent.evaluate(GridWorld(4), 5)) == pytest.approx(0.95)
+
+
+@pytest.mark.parametrize("kind", [A2C, PPO, DQN])
+def test_acting_by_hand_after_many_environments_begins_anew(kind):
+    env = CartPole()
+    agent = kind.for_env(env, seed=0, hidden_sizes=[4])
+    agent.train(env, steps=80, num_envs=8)
+    before = agent.episodes
+    for terminated in (False, True):
+        agent.act([0.0] * 4)
+        finished = agent.observe(2.0, [0.0] * 4, terminated)
+    assert (finished.reward, finished.length) == (4.0, 2)
+    assert agent.episodes == before + 1
+    agent.train(env, steps=16, num_envs=8)  # the world that was left is not gone on in
+    assert agent.log.totals.shape == (8,)
+    assert agent.steps == 98

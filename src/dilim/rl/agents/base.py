@@ -271,6 +271,9 @@ class Agent(Savable):
             raise
         seen, action = self._pending
         self._pending = None
+        if self.log.totals.shape[0] != 1:  # it was trained in many: their episodes are left
+            self.prepare_for(1)
+            self._world = self._environment_state = None
         self.log.begin()
         self.take(
             *(asarray(seen[None]), asarray([action]), asarray([value], dtype=float32)),
