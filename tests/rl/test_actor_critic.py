@@ -244,3 +244,17 @@ def test_acting_by_hand_after_many_environments_begins_anew(kind):
     agent.train(env, steps=16, num_envs=8)  # the world that was left is not gone on in
     assert agent.log.totals.shape == (8,)
     assert agent.steps == 98
+
+
+def test_an_update_that_is_refused_ends_the_passes_of_ppo():
+    agent = PPO(2, seed=0, hidden_sizes=[4], rollout_length=8)
+    ends = dilim.asarray([True])
+    for step in range(8):
+        reward = float("nan") if step == 3 else 1.0  # one of the eight steps, in one part of four
+        agent.take(
+            *(dilim.ones((1, 2)), dilim.asarray([0]), dilim.tensor([reward])),
+            *(dilim.ones((1, 2)), ends, ~ends),
+        )
+    assert agent.failed
+    assert agent.updates < 4
+    assert all(np.isfinite(x.numpy()).all() for x in agent.network.parameters())
