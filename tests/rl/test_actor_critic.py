@@ -258,3 +258,11 @@ def test_an_update_that_is_refused_ends_the_passes_of_ppo():
     assert agent.failed
     assert agent.updates < 4
     assert all(np.isfinite(x.numpy()).all() for x in agent.network.parameters())
+
+
+def test_training_stops_where_more_episodes_end_in_a_step_than_were_wanted():
+    env = CartPole(max_steps=9)
+    agent = A2C.for_env(env, seed=0, hidden_sizes=[4])
+    returns = agent.train(env, episodes=10, steps=800, num_envs=8)
+    assert len(returns) == agent.episodes == 16  # all eight end in the same step, twice
+    assert agent.steps == 144

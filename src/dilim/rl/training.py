@@ -109,7 +109,7 @@ def run(
     last_step = None if plan.steps is None else agent.steps + plan.steps
     part = _Part(world.steps_at_once)
     with deferred_interrupt() as interrupted:
-        while len(returns) != plan.episodes and agent.steps != last_step:
+        while (plan.episodes is None or len(returns) < plan.episodes) and agent.steps != last_step:
             if interrupted():
                 raise Interrupted
             left = math.inf if last_step is None else (last_step - agent.steps) // world.count
