@@ -260,6 +260,14 @@ def test_an_update_that_is_refused_ends_the_passes_of_ppo():
     assert all(np.isfinite(x.numpy()).all() for x in agent.network.parameters())
 
 
+def test_all_episodes_of_the_step_in_which_training_stops_are_told():
+    seen = []
+    agent = A2C.for_env(CartPole(max_steps=9), seed=0, hidden_sizes=[4])
+    stop = lambda episode: seen.append(episode) is None  # noqa: E731
+    returns = agent.train(CartPole(max_steps=9), steps=800, num_envs=8, on_episode=stop)
+    assert len(returns) == len(seen) == agent.episodes == 8
+
+
 def test_training_stops_where_more_episodes_end_in_a_step_than_were_wanted():
     env = CartPole(max_steps=9)
     agent = A2C.for_env(env, seed=0, hidden_sizes=[4])

@@ -116,15 +116,17 @@ def run(
             steps = int(min(part.steps, left))
             episodes = _until_told(agent, plan, len(returns), tell is not None)
             part.play(agent, world, steps, episodes)
+            stop = False  # all that ended in one step are told
             for finished in finished_episodes(agent):
                 returns.append(finished.reward)
                 if plan.evaluate_every and finished.episode % plan.evaluate_every == 0:
                     scores = agent.evaluate(evaluation_env, plan.evaluation_episodes)
                     finished = replace(finished, evaluation=fmean(scores))
                     agent.last_evaluation = finished.evaluation
-                stop = tell is not None and tell(finished) is True
-                if stop or _reached(finished.evaluation, plan.until):
-                    return returns
+                stop |= tell is not None and tell(finished) is True
+                stop |= _reached(finished.evaluation, plan.until)
+            if stop:
+                break
     return returns
 
 

@@ -171,7 +171,8 @@ class Agent(Savable):
         self.optimizer.zero_grad()
         loss.backward()
         self.loss = loss.detach()
-        self.failed = not bool(isfinite(self.loss))
+        if not isfinite(self.loss):
+            self.failed = True  # and stays so, that no later update hides it
         if not self.failed:
             self.optimizer.step()
             self.updates += 1

@@ -90,11 +90,10 @@ class PPO(ActorCritic):
         for _ in range(self.epochs):
             order = self.generator.permutation(actions.shape[0]).reshape((self.minibatches, -1))
             for part in range(self.minibatches):
-                if not self.failed:  # the next part must not hide that an update was refused
-                    rows = order[part]
-                    self.update(
-                        observations[rows], actions[rows], old[rows], gains[rows], targets[rows]
-                    )
+                rows = order[part]
+                self.update(
+                    observations[rows], actions[rows], old[rows], gains[rows], targets[rows]
+                )
 
     def update(
         self, observations: Tensor, actions: Tensor, old: Tensor, gains: Tensor, targets: Tensor
