@@ -163,6 +163,33 @@ def f(n, u):
 }
 
 _WRITTEN_BY_THE_HOST = {
+    "an attribute that the host makes old before the program sets it": Small(
+        """
+class Box:
+    def __init__(self):
+        self.w = dilim.tensor([1.0, 2.0, 3.0])
+        self.p = dilim.tensor([0.25, 0.5, 0.125], requires_grad=True)
+        self.n = 0
+
+BOX = Box()
+
+def f(box):
+    with dilim.no_grad():
+        try:
+            box.w[1] = 0.5
+        except ValueError:
+            pass
+    y = dilim.tanh(box.w + box.p)
+    box.n = box.n + 1
+    print(box.n)
+    box.w = y
+""",
+        ("[BOX]",) * 3,
+        None,
+        None,
+        raises=(2, 3),
+        may_leave=True,
+    ),
     "a view that the host makes old": Small(
         _P
         + """

@@ -91,17 +91,22 @@ class Runner:
         host.expect()
         host.know(zip(region.find_owners(*values), region.written_keys, strict=True))
         host.grads = [(leaf, leaf.grad) for leaf in region.find_leaves(*values)]
+        # `still` does not look at what the program sets, be it only later: until then it may read
+        # the tensor that was there, whose gradient is not known any more once the host writes it.
+        recorded = host.recorded_memory()
 
         def valid(taped: tuple[str, ...] | None, lists: tuple[int, ...], leaves: Leaves) -> bool:
             if (
                 still(found, *values)
                 and (taped is None or not (host.written(taped) or host.has_spent()))
+                and not host.written(recorded)
                 and host.is_untouched(lists, leaves)
             ):
                 host.expect()
                 return True
             again = region.again(*values)
-            region.unstable.update(self._changed(again, found, values, taped, lists))
+            relied = (*(taped or ()), *recorded)
+            region.unstable.update(self._changed(again, found, values, relied, lists))
             return False
 
         host.valid = valid

@@ -107,6 +107,11 @@ class Run(Leaving, Recorder):
             if path in self.expected and self.memories[path]._storage.version != self.expected[path]
         ]
 
+    def recorded_memory(self) -> tuple[str, ...]:
+        """The paths of those tensors from outside that the tape knows the makers of."""
+        found = ((path, x) for path, x in self.memories.items() if x.__class__ is Tensor)
+        return tuple(path for path, x in found if x._node is not None)
+
     def disturbed(self) -> dict[Storage, int]:
         """Memory that somebody else has written, with the version that the program believes in."""
         known = [(self.memories[path]._storage, at) for path, at in self.expected.items()]
