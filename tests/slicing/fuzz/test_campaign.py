@@ -1,4 +1,4 @@
-"""Random programs that a campaign of 53,000 has found to differ: mended, but for those that wait."""
+"""Programs that a campaign of 53,000 has found to differ: mended, but for those that wait."""
 
 import pytest
 
