@@ -7,6 +7,7 @@ import dilim
 from dilim.dtypes import float32
 from dilim.errors import NonFiniteError
 from dilim.rl import AGENTS, DQN, CartPole, FrozenLake, GridWorld, MountainCar, Snake
+from dilim.rl.evaluation import play_out
 from dilim.rl.loop import EpisodeLog, play
 from dilim.rl.training import enter
 
@@ -122,3 +123,31 @@ def test_bad_numbers_of_a_tensor_environment_stop_training(kind):
     steps = agent.steps
     assert agent.train(CartPole(), steps=10) is not None
     assert agent.steps == steps + 10
+
+
+# --- evaluation -----------------------------------------------------------------------------
+
+
+@every_agent
+def test_an_evaluation_is_one_native_program_with_the_same_bits(kind):
+    env = CartPole(max_steps=300)
+    agents = [kind.for_env(env, seed=3) for _ in range(2)]
+    agents[0].trial_loop = play_out
+    agents[1].trial_loop = dilim.compile(play_out, compile_after=0, strict=True)
+    eager, native = (
+        [agent.evaluate(env, 12, seed) for seed in (1, 2)]
+        + [agent.evaluate(CartPole(max_steps=5), 3, 1)]
+        for agent in agents
+    )
+    assert eager == native
+    assert eager[0] != eager[1]
+    assert eager[2] == [5.0, 5.0, 5.0]
+
+
+def test_a_long_evaluation_goes_on_to_its_end():
+    class Endless(CartPole):
+        def terminal(self, state):
+            return super().terminal(state) & False
+
+    env = Endless(max_steps=2500)
+    assert DQN.for_env(env, seed=0, hidden_sizes=[4]).evaluate(env, 2) == [2500.0, 2500.0]

@@ -52,6 +52,8 @@ class Agent(Savable):
         loss: of the last update, a tensor.
         log: the episodes that run, and those that ended in the last part of training.
         loop: `dilim.rl.loop.play`, compiled for this agent.
+        trial_loop: `dilim.rl.evaluation.play_out`, likewise.
+        trial: the episodes of the last evaluation in a tensor environment, or None.
         last_evaluation: the mean return of the last evaluation during training, or None.
         source: the file this agent was loaded from, or None.
     """
@@ -86,6 +88,8 @@ class Agent(Savable):
         self.failed = False
         self.log = EpisodeLog()
         self.loop = compile(play)
+        self.trial_loop = compile(evaluation.play_out)
+        self.trial: evaluation.Trial | None = None
         self.last_evaluation: float | None = None
         self.source: str | None = None
         self._pending: tuple[door.Vector, int] | None = None
