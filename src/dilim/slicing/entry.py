@@ -8,6 +8,7 @@ slicer relied on becomes a guard. All guards and paths of a region are its `Gate
 from __future__ import annotations
 
 import enum
+import sys
 import types
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -194,7 +195,7 @@ class Entry:
     def _number(self, value: Any, path: str) -> Any:
         kind, bound = value.__class__, SMALL
         self.guard(f"{path}.__class__ is {kind.__name__}")
-        if ("value", path) in self.decisions:
+        if ("value", path) in self.decisions or (kind is int and abs(value) == sys.maxsize):
             self.guard(f"repr({path}) == {repr(value)!r}")  # tells 0.0 from -0.0, and knows NaN
             return value
         if kind is int:

@@ -19,7 +19,7 @@ import numpy as np
 
 from dilim.slicing import host_items, iterators, numbers, program, surprises, tapes
 from dilim.slicing.carried import GO
-from dilim.slicing.errors import OnHost, Peel, Restart, Unsliceable
+from dilim.slicing.errors import OnHost, Peel, Restart, TooLarge, Unsliceable
 from dilim.slicing.kept_turns import WITH_HOST, KeptTurns
 from dilim.slicing.loop_bodies import written
 from dilim.slicing.numbers import Number
@@ -165,7 +165,10 @@ def _turn(
 def _counted(slicer: Slicer, statement: program.For, items: Range) -> None:
     """``for i in range(...)``."""
     known = all(x.__class__ is not Number for x in (items.start, items.stop))
-    count: Any = len(range(items.start, items.stop, items.step)) if known else _count(items)
+    try:
+        count: Any = len(range(items.start, items.stop, items.step)) if known else _count(items)
+    except (OnHost, OverflowError) as refusal:
+        raise Unsliceable(str(refusal), statement.line) from None
     if known and count == 0:
         return
     if known:
@@ -259,7 +262,13 @@ def _peeled(
 
 
 def _count(items: Range) -> Number:
-    """How many turns, at least 0 or negative for none."""
+    """How many turns, at least 0 or negative for none.
+
+    Raises:
+        TooLarge: they may be more than a graph can count, or begin where it cannot.
+    """
+    if any(map(numbers.is_beyond, (items.start, items.stop))):
+        raise TooLarge
     if items.step == 1:
         return numbers.binary(operator.sub, items.stop, items.start)
     sign = 1 if items.step > 0 else -1

@@ -33,6 +33,8 @@ EXACT: Final = 1 << 53
 """Ints up to here are floats as well."""
 MOST: Final = 1 << 62
 """Ints that are looked at when the program runs are smaller than this."""
+WIDEST: Final = 1 << 63
+"""No int64 is larger in absolute value."""
 _TYPES: Final = {int: dtypes.int64, float: dtypes.float64, bool: dtypes.bool_}
 _KINDS: Final = {
     kind: {bool: bool, int: int, float: float}[
@@ -53,14 +55,15 @@ class Number:
         base: the carried number of a loop that it was counted on from, with ``drift``: by at most
             how much.
         is_natural: whether it is known to be 0 or more.
+        is_wide: whether a loop that carries it lets it be any int of 64 bits.
         opposite_of: for a bool: another one that it is the opposite of.
         form: for an int: as a multiple of another one, and a number; see `offsets`.
         source: the origin of an int that it was computed from.
     """
 
     __slots__ = (
-        "base", "bound", "drift", "form", "is_natural", "kind", "opposite_of", "origin", "source",
-        "tensor",
+        "base", "bound", "drift", "form", "is_natural", "is_wide", "kind", "opposite_of", "origin",
+        "source", "tensor",
     )  # fmt: skip
 
     def __init__(
@@ -76,7 +79,7 @@ class Number:
         self.origin = origin
         self.base: Number | None = None
         self.drift = 0
-        self.is_natural = False
+        self.is_natural = self.is_wide = False
         self.opposite_of: Number | None = None
         self.form: offsets.Form | None = None
         self.source = origin
@@ -107,7 +110,7 @@ def from_tensor(x: Tensor, kind: type | None = None) -> Number:
             raise OnHost("int() of a float may raise")
         if x.dtype is dtypes.uint64 and wanted is int:
             raise OnHost("uint64 does not fit")
-        return _limited(Number(flat.astype(_TYPES[wanted]), wanted, 1 << 63), x.dtype)
+        return _limited(Number(flat.astype(_TYPES[wanted]), wanted, WIDEST), x.dtype)
 
 
 def below(x: Tensor, limit: int) -> Number:
@@ -220,7 +223,7 @@ def binary(
                 op, bound = elementwise.floor_divide, bound_of(a) + (not is_natural(b))
             else:
                 op, bound = elementwise.remainder, max(bound_of(b) - 1, 0)
-            if bound > 1 << 63:
+            if bound > WIDEST:
                 raise TooLarge
             made = Number(op(*operands(a, b, int)), int, bound)
             made.is_natural = is_natural(b) and (function is operator.mod or is_natural(a))
@@ -259,7 +262,7 @@ def _arithmetic(function: Any, a: Any, b: Any, kind: type, fits: bool = False) -
         return Number(op(*operands(a, b, float)), float)
     bound = combine(bound_of(a), bound_of(b))
     counted = _counted(function, a, b)
-    if bound >= 1 << 63 and counted is None:
+    if bound >= WIDEST and counted is None:
         if not fits:
             raise TooLarge
         bound = MOST
@@ -364,12 +367,23 @@ def converted(kind: type, x: Number) -> Number:
 
 
 def symbolic(trace: Any, x: Any, kind: type | None = None) -> Number:
-    """A Python number as a constant of a graph."""
+    """A Python number as a constant of a graph.
+
+    Raises:
+        TooLarge: an int that needs more than 64 bits.
+    """
     if x.__class__ is Number:
         return x if kind is None else converted(kind, x)
     kind = kind or x.__class__
+    if kind is int and is_beyond(x):
+        raise TooLarge
     tensor = trace.full(shape=(), value=kind(x), dtype=_TYPES[kind])
     return Number(tensor, kind, abs(int(x)) if kind is not float else LARGE)
+
+
+def is_beyond(x: Any) -> bool:
+    """Whether a constant needs more than 64 bits."""
+    return x.__class__ is int and not -WIDEST <= x < WIDEST
 
 
 def type_of_kind(kind: type) -> DType:

@@ -7,8 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim.errors import GradientError
-from dilim.ir.types import Type
-from dilim.slicing import bundles, interrupts, keeping, numbers, shown, surprises
+from dilim.slicing import bundles, carried_ints, interrupts, keeping, shown
 from dilim.slicing.carried import GO, Carried, Place, tensor_in
 from dilim.slicing.errors import Before, LoopSignal, Peel, Restart, Unsliceable, bound_in_loop
 from dilim.slicing.interpreter import RESULT
@@ -18,7 +17,7 @@ from dilim.slicing.numbers import Number
 from dilim.slicing.tapes import is_node, perhaps
 from dilim.slicing.tracing import use_up
 from dilim.slicing.turn_objects import left_to_host, tensors_of
-from dilim.slicing.values import UNBOUND, Choice, Conflict, Held, Host, is_same
+from dilim.slicing.values import UNBOUND, Conflict, Held, Host, is_same
 from dilim.tensors.loops import add_loop
 from dilim.tensors.tape import no_grad, now
 from dilim.tensors.tensor import Tensor
@@ -41,6 +40,7 @@ class Turns(Carried):
         test: evaluated at the end of a turn: leaves in ``%go`` whether there is another.
         origins: decisions to begin again with where the loop cannot be one of the graph.
         kept: what the host's frames hold at the end of a turn.
+        wide: places whose ints may be as large as any of 64 bits.
         recorded: operations of a turn that the host has got.
         memory: what it keeps for its derivative, if it is not known how many turns it makes.
     """
@@ -50,6 +50,7 @@ class Turns(Carried):
     test: Callable[[], None] | None = None
     origins: list[Any] = field(default_factory=list)
     kept: keeping.Held = field(default_factory=dict)
+    wide: set[Place] = field(default_factory=set)
     recorded: dict[Any, Held] = field(default_factory=dict)
     memory: KeptTurns | None = None
 
@@ -75,7 +76,7 @@ class Turns(Carried):
             if bundles.is_carriable(value) or bundles.is_optional(value):
                 self.places["name", (depth, name)] = None
         for _ in range(MOST_ATTEMPTS):
-            self._check_start()
+            carried_ints.check_start(self)
             if self.memory is not None:
                 self.memory.guard(limit, self.entered)
                 sure = sure or self.memory.is_guarded
@@ -93,14 +94,14 @@ class Turns(Carried):
                 if isinstance(signal, Peel):
                     raise
                 if isinstance(signal, Before):
-                    self._leave_to_host(signal.name)
+                    self.leave_to_host(signal.name)
             except GradientError as error:
                 if isinstance(limit, Tensor) and self.origins:
                     raise Restart(self.origins[0]) from None
                 raise Unsliceable(str(error), self.statement.line) from None
         raise Unsliceable("a loop whose values find no common type", self.statement.line)
 
-    def _leave_to_host(self, name: str) -> None:
+    def leave_to_host(self, name: str) -> None:
         """A name is the host's from before the loop on."""
         slicer = self.slicer
         slicer.decisions.add(("before", (self.statement, name)))
@@ -110,16 +111,6 @@ class Turns(Carried):
         self.objects.forget(place)
         value = slicer.env.setdefault(name, Host(is_sure=False))
         self.hosted[name] = value.kind
-
-    def _check_start(self) -> None:
-        """An int that a loop counts on from must leave room."""
-        for place in self.places:
-            value = self.start_of(place)
-            large = [x for x in _ints(value) if x.bound > numbers.LARGE]
-            for x in large:
-                surprises.unless(self.slicer, _is_small(x), "an int of more than 61 bits", True)
-            if large:
-                self.put(place, _with_room(value))
 
     def _exit_flags(self) -> list[str]:
         kinds = exits(self.statement.body)
@@ -175,8 +166,7 @@ class Turns(Carried):
             for place, shape in zip(places, shapes, strict=True)
         }
         for place, value in values.items():
-            if value.__class__ is Number and self._exit_flags():
-                value.bound = (1 << 63) - 1  # it may have been left before it was looked at
+            carried_ints.let_be(self, place, value, after=bool(self._exit_flags()))
             self._use_up(place, value)
             self.put(place, value, after=True, sure=sure, limit=limit)
         self.writes.put(True if sure else self.turned(limit), turns=2)
@@ -277,6 +267,7 @@ class Turns(Carried):
         heads = {}
         for place, shape in zip(places, shapes, strict=True):
             heads[place] = bundles.unflatten(shape, given, True)
+            carried_ints.let_be(self, place, heads[place])
             self._use_up(place, heads[place])
             self.put(place, heads[place])
         self.gradients.begin_turn(heads, self.objects.starts)
@@ -300,7 +291,7 @@ class Turns(Carried):
         if slicer.dead:
             raise Unsliceable("a loop whose body never comes to its end", self.statement.line)
         slicer.env[skip] = False
-        self._check_growth(places, shapes)
+        carried_ints.check_end(self, places)
         self._test_again()
         slicer.let_go()
         slicer.refresh_made(lambda left, rest: slicer.go_on(left, rest, self.statement))
@@ -321,26 +312,6 @@ class Turns(Carried):
         depth = len(slicer.scopes) - 1
         after.update({("name", (depth, name)): value for name, value in slicer.env.items()})
         return out
-
-    def _check_growth(self, places: list[Place], shapes: list[Any]) -> None:
-        """Where an int may grow beyond what a graph can hold, see whether it has."""
-        slicer = self.slicer
-        small: Any = None
-        for place, shape in zip(places, shapes, strict=True):
-            if shape is bool or shape is float or isinstance(shape, Type):
-                continue
-            for number in _ints(self.now(place)):
-                if number.bound >= numbers.LARGE and number.base is None:
-                    fits = _is_small(number)
-                    with no_grad():
-                        small = fits if small is None else small & fits
-        leaving = slicer.leaving()
-        if leaving is True or small is None:
-            return
-        if leaving is not False:
-            small = small | leaving.tensor
-        if small is not None:
-            slicer.end_of_turn(self.statement, small)
 
     def _after_loop(self, after: dict[Place, Any], places: list[Place]) -> None:
         """Names that are bound in the loop, but are not carried."""
@@ -369,30 +340,3 @@ class Turns(Carried):
         else:
             slicer.env[GO] = False
             slicer.go_on(leaving, self.test, self.statement)
-
-
-def _ints(value: Any) -> Iterator[Number]:
-    """The ints of the program that a value is, or has inside."""
-    if value.__class__ is Number:
-        if value.kind is int:
-            yield value
-    elif value.__class__ is tuple:
-        for x in value:
-            yield from _ints(x)
-    elif value.__class__ is Choice:
-        yield from _ints(value.yes)
-
-
-def _with_room(value: Any) -> Any:
-    """A value whose ints are known to leave room for others to be added."""
-    if value.__class__ is tuple:
-        return tuple(map(_with_room, value))
-    if value.__class__ is Choice:
-        return Choice(value.flag, _with_room(value.yes), value.no)
-    return Number(value.tensor, int) if any(_ints(value)) else value
-
-
-def _is_small(x: Number) -> Tensor:
-    """Whether an int leaves room for others to be added."""
-    with no_grad():
-        return (x.tensor < numbers.LARGE) & (x.tensor > -numbers.LARGE)
