@@ -4,6 +4,7 @@ import pytest
 
 from slicing import (
     small_agents,
+    small_begun,
     small_campaign,
     small_contents,
     small_contexts,
@@ -85,6 +86,7 @@ ALL = {
     **small_properties.PROPERTIES,
     **small_queues.PROGRAMS,
     **small_numbers.PROGRAMS,
+    **small_begun.PROGRAMS,
     **small_large_ints.PROGRAMS,
     **small_windows.PROGRAMS,
     **small_words.PROGRAMS,

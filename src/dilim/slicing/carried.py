@@ -395,5 +395,6 @@ class Carried:
             return
         if before is not UNBOUND and not isinstance(before, Host | Conflict):
             raise Before(name)
-        if before is UNBOUND and not now.is_sure and name in slicer.scope.live.head[self.statement]:
+        live = slicer.scope.live.exposed if now.is_sure else slicer.scope.live.head
+        if before is UNBOUND and name in live[self.statement]:
             raise Before(name)  # it has what an earlier turn has bound
