@@ -242,6 +242,8 @@ class Entry:
             ]
         for condition in layout + tape:
             self.guard(condition)
+        if x._node is None and not x._requires_grad:
+            self._guard_age(x, path)
         is_plain = x._node is None and not x.requires_grad
         before = self.trace._cells.get(id(x._storage))
         known = None if before is None else self._memory.get(before)
@@ -260,6 +262,14 @@ class Entry:
         made = self.trace.tensor(cell.root)
         self._path_of[id(made)] = path
         return made
+
+    def _guard_age(self, x: Tensor, path: str) -> None:
+        """Tell a view of memory that was written past it, with a gradient, from others."""
+        recorded, born = f"{path}._storage.recorded", f"{path}._born"
+        if x._storage.recorded > x._born:
+            self.guard(f"{recorded} > {born}")
+        else:  # only views grow old: look no further where it is none
+            self.guard(f"not {path}._is_view or {recorded} <= {born}")
 
     def _adopt(self, x: Tensor, path: str, data: np.ndarray, key: Storage) -> Cell:
         """Make memory of a tensor a variable of the program.

@@ -30,7 +30,8 @@ def kind_of(value: Any) -> Any:
     if kind is float or kind is bool:
         return kind
     if kind is Tensor and value.device is CPU and not value.requires_grad:
-        return type_of(value)
+        is_old = value._storage.recorded > value._born  # written past it, with a gradient
+        return None if is_old else type_of(value)
     if kind is np.ndarray and value.dtype in _DTYPES:
         return Array(Type(value.shape, dtypes.from_numpy(value.dtype)))
     if kind is tuple:

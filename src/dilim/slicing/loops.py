@@ -84,6 +84,8 @@ def _for(slicer: Slicer, statement: program.For) -> None:
     elif items.__class__ is Host:
         _hosted(slicer, statement, items)
     elif isinstance(items, Tensor):
+        if slicer.trace.is_past(items):
+            raise Unsliceable("a loop over a tensor that was written past its gradient")
         _flat(slicer, statement, iterators.Rows(items))
     elif id(items) in slicer.makings:
         maker = slicer.makings[id(items)].maker
