@@ -234,6 +234,10 @@ class Tracer(ABC):
         """Note that the elements of one handle are replaced by those of another."""
 
     @abstractmethod
+    def own(self, x: Any) -> None:
+        """Give a tensor of this device, which is a view, memory of its own for what it shows."""
+
+    @abstractmethod
     def before_write(self, x: Any) -> None:
         """Take note that an eager tensor is about to be written now, while the program is built.
 
@@ -274,6 +278,16 @@ def tracer_of(*values: Any) -> Any:
     if tracer is not None and any(tracer.holds(x) for x in values if x.__class__ not in NUMBERS):
         return tracer
     return None
+
+
+def as_own(x: Tensor) -> Tensor:
+    """x, which was just made and may be a view of memory that nobody else has, as no view."""
+    if x._is_view:
+        device: Any = x.device
+        if isinstance(device, Tracer):
+            device.own(x)
+        x._is_view = False
+    return x
 
 
 def has_numbers(x: Any) -> bool:

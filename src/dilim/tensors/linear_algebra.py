@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dilim import shapes
 from dilim.errors import ShapeError
 from dilim.ops.table import OPERATIONS
-from dilim.tensors.dispatch import NUMBERS, apply
+from dilim.tensors.dispatch import NUMBERS, apply, as_own
 from dilim.tensors.elementwise import multiply
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def matmul(x1: Any, x2: Any, /) -> Tensor:
     shape = result.shape[:-2]
     shape += () if first else (result.shape[-2],)
     shape += () if second else (result.shape[-1],)
-    return apply(_reshape, result, shape=shape)
+    return as_own(apply(_reshape, result, shape=shape))
 
 
 def _described(x: Any) -> str:
@@ -113,7 +113,7 @@ def tensordot(
     b = apply(_permute, x2, order=(*right, *free2))
     a = apply(_reshape, a, shape=(math.prod(outer1), inner))
     b = apply(_reshape, b, shape=(inner, math.prod(outer2)))
-    return apply(_reshape, apply(_matmul, a, b), shape=outer1 + outer2)
+    return as_own(apply(_reshape, apply(_matmul, a, b), shape=outer1 + outer2))
 
 
 def _paired_axes(x1: Tensor, x2: Tensor, axes: Any) -> tuple[list[int], list[int]]:

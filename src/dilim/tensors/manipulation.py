@@ -13,7 +13,7 @@ from dilim.dtypes import DType
 from dilim.errors import ShapeError
 from dilim.ops.table import OPERATIONS
 from dilim.shapes import Shape
-from dilim.tensors.dispatch import NUMBERS, apply, rank_of
+from dilim.tensors.dispatch import NUMBERS, apply, as_own, rank_of
 from dilim.tensors.transfer import beside
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ def roll(
     if axis is None:
         if not isinstance(shift, int):
             raise ShapeError("roll: expected one shift for axis=None, received several")
-        return reshape(roll(flatten(x), shift, axis=0), x.shape)
+        return as_own(reshape(roll(flatten(x), shift, axis=0), x.shape))
     axes = [axis] if isinstance(axis, int) else list(axis)
     shifts = [shift] * len(axes) if isinstance(shift, int) else list(shift)
     if len(shifts) != len(axes):

@@ -10,7 +10,7 @@ from dilim.dtypes import DType
 from dilim.errors import DtypeError
 from dilim.ops.table import OPERATIONS
 from dilim.tensors import elementwise as e
-from dilim.tensors.dispatch import apply, rank_of
+from dilim.tensors.dispatch import apply, as_own, rank_of
 
 if TYPE_CHECKING:
     from dilim.tensors.tensor import Tensor
@@ -183,7 +183,7 @@ def logsumexp(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Ten
     result = e.add(total, top)
     if keepdims:
         return result
-    return apply(_reshape, result, shape=shapes.reduced(x.shape, axes, False))
+    return as_own(apply(_reshape, result, shape=shapes.reduced(x.shape, axes, False)))
 
 
 def log_softmax(x: Tensor, /, *, axis: int = -1) -> Tensor:

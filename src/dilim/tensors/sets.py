@@ -14,7 +14,7 @@ from dilim import dtypes, shapes
 from dilim.errors import DtypeError, ShapeError
 from dilim.ops.table import OPERATIONS
 from dilim.tensors import elementwise as e
-from dilim.tensors.dispatch import NUMBERS, apply
+from dilim.tensors.dispatch import NUMBERS, apply, as_own
 from dilim.tensors.interchange import numpy_of
 from dilim.tensors.manipulation import concat, flatten, reshape
 from dilim.tensors.reductions import any
@@ -114,7 +114,7 @@ class _Groups:
     def inverse(self, shape: shapes.Shape) -> Tensor:
         begun = apply(_cumulative_sum, apply(_astype, self.begins, dtype=dtypes.INDEX), axis=0)
         rank = argsort(self.order)
-        return reshape(apply(_take, e.subtract(begun, 1), rank, axis=0), shape)
+        return as_own(reshape(apply(_take, e.subtract(begun, 1), rank, axis=0), shape))
 
     def counts(self) -> Tensor:
         ends = concat([self.first, beside(self.flat, np.array(self.flat.shape))])

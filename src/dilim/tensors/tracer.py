@@ -186,6 +186,13 @@ class Trace(Tracer):
             handle = self._view(handle, step, None)
         return handle
 
+    def own(self, x: Any) -> None:
+        """See `Tracer.own`."""
+        x._data = self._fresh(self.value(x._data))
+        x._storage, x._born = Storage(x.device, x._data.buffer), 0
+        if x._node is not None:
+            x._node.version = x._storage.version
+
     def _fresh(self, value: Value) -> Handle:
         cell = Cell(None, None, None)
         cell.value, cell.frame = value, self.top
