@@ -171,6 +171,28 @@ def test_branches_read_what_has_not_changed_since_it_was_read(between, more, ins
     same(before, after)
 
 
+def test_what_has_moved_reads_where_it_is_now():
+    before = body(
+        """
+        %b: float32[40] = read(%v)
+        %e: float32[40] = exp(%b)
+        %r: float32[40] = if(%t) {
+          %f: float32[40] = add(%b, %e)
+          write(%v, %f)
+          yield %e
+        } else {
+          yield %a
+        }
+        return %r""",
+        INPUTS,
+    )
+    after = dead_code(branch_sinking(before))
+    assert [x.op for x in after.nodes] == ["if"]
+    (write,) = find(optimise(before), "write")
+    assert write.params["in_place"]
+    same(before, after)
+
+
 def test_the_host_may_write_between():
     text = READS.format(between="send[channel='c'](%a)", more="")
     after = branch_sinking(body(text, INPUTS))

@@ -2,6 +2,7 @@
 
 import pytest
 
+from dilim.ir.structure import RECEIVE, walk
 from slicing.comparing import Call, check
 
 
@@ -57,6 +58,33 @@ def test_divisions_by_zero_that_nobody_catches():
     )
     assert seen.error(2).startswith("ZeroDivisionError")
     assert seen.line(2) == 3
+
+
+def test_where_a_division_raises_the_host_does_not_come_back():
+    seen = check(
+        """
+        class Memory:
+            def __init__(self):
+                self.rows, self.count, self.total = dilim.ones((3, 2)), 0, 0.0
+
+        def f(memory, turns, rhythm):
+            for _ in range(turns):
+                memory.count += 1
+                memory.total += 0.5
+                memory.rows[memory.count % 3] = memory.rows.sum(axis=0) + memory.count
+                if memory.count % rhythm == 1:
+                    memory.rows *= 0.5
+                if memory.count > 6:
+                    raise ValueError
+            return memory.rows
+        """,
+        *[Call(f"[Memory(), {n}, {k}]") for n, k in ((5, 2), (5, 0), (0, 0), (9, 3))],
+        raises=(2, 4),
+    )
+    assert seen.error(2).startswith("ZeroDivisionError")
+    assert seen.error(4).startswith("ValueError")
+    programs = [region.graph for region in seen.compiled.programs]
+    assert not any(node.op == RECEIVE for graph in programs for node in walk(graph))
 
 
 def test_finally_runs_once_per_call():

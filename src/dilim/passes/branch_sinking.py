@@ -32,7 +32,7 @@ def branch_sinking(graph: Graph) -> Graph:
 
     Only operations that cannot raise move.
     """
-    graph = into_branches(_reads_in_branches(graph))
+    graph = _reads_in_branches(into_branches(graph))
     nodes = [
         rebuilt(node, node.inputs, tuple([branch_sinking(x) for x in node.regions]))
         if node.regions and node.op != FUSED

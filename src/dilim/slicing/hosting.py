@@ -112,7 +112,7 @@ class Hosting(Showing):
         is_harmless = look.is_blind or harmless.is_harmless(self, statement)
         pending.is_blind &= look.is_blind
         pending.is_pure &= look.is_pure
-        pending.add(statement)
+        pending.add(statement, raises)
         pending.forgets += heap.forgotten(self, statement)
         for name in scopes.writes(statement):
             self.forget_name(scope, name)
@@ -219,7 +219,7 @@ class Hosting(Showing):
     def _put(self, pending: Pending) -> None:
         self.received = {place: x for place, x in self.received.items() if x.__class__ is Number}
         pending.action.code, pending.action.statements = pending.scope.code, pending.statements
-        if pending.is_blind:
+        if pending.is_blind and not pending.raises:
             written = self.write_without_sending(pending.action)
         else:
             written = self.write_back(pending.action)
@@ -257,7 +257,7 @@ class Hosting(Showing):
             ]
         pending.action.names.update(pending.expressions)
         control.send_in(self.trace, pending.action.channel, pending.action.sent)
-        if pending.opaque:
+        if pending.changes_what_follows(is_caught):
             conditions = ["R.error is None"] * is_caught + ["R.is_expected"] * bool(pending.after)
             surprises.validate(self, conditions=conditions, follows=follows)
         elif is_caught:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ class Pending:
         position: where that stands in its block.
         is_pure: whether it only makes texts of numbers, so that it may as well run later.
         is_blind: whether it looks at numbers, texts and arrays only, and changes nothing else.
+        raises: whether its last statement is known to raise.
         forgets: code that tells which places of the heap the host has set.
         before: code that runs right before it.
         after: code that runs right after it.
@@ -37,6 +39,7 @@ class Pending:
         self.position = scope.path[-1]
         self.is_pure = True
         self.is_blind = True
+        self.raises = False
         self.forgets: list[str] = []
         self.before: tuple[str, ...] = ()
         self.after: tuple[str, ...] = ()
@@ -53,10 +56,20 @@ class Pending:
                 setattr(made, name, copy.copy(value))
         return made
 
-    def add(self, statement: program.Statement) -> None:
-        """Append a statement."""
+    def add(self, statement: program.Statement, raises: bool) -> None:
+        """Append a statement, which may be known to raise."""
         self.statements.append(statement)
         self.at, self.position = self.scope.at, self.scope.path[-1]
+        is_raise = isinstance(statement, program.Step) and isinstance(statement.node, ast.Raise)
+        self.raises = raises or is_raise
+
+    def changes_what_follows(self, is_caught: bool) -> bool:
+        """Whether it may change what the program relies on that goes on after it.
+
+        Args:
+            is_caught: whether a context around it may swallow an error.
+        """
+        return self.opaque and (is_caught or not self.raises)
 
     @contextmanager
     def standing(self) -> Iterator[None]:

@@ -180,6 +180,7 @@ class Agent(Savable):
         if not self.failed:
             self.optimizer.step()
             self.updates += 1
+        self.optimizer.zero_grad()  # so that the loop of training has no gradients to carry along
 
     @property
     def must_pause(self) -> bool:
