@@ -114,9 +114,14 @@ def test_other_spaces_are_refused_by_name():
     env = Corridor()
     env.action_space = spaces.Box(-1.0, 1.0, (2,))
     with pytest.raises(
-        EnvironmentContractError, match=r"Corridor: expected action_space to be a Discrete, .*Box"
+        EnvironmentContractError, match=r"REINFORCE: expected a Discrete set of actions, .*Corridor"
     ):
         REINFORCE.for_env(env)
+    env.action_space = spaces.MultiBinary(2)
+    with pytest.raises(
+        EnvironmentContractError, match=r"expected action_space to be a Discrete or a Box, received"
+    ):
+        from_gymnasium(env)
     env = Corridor()
     env.observation_space = spaces.Discrete(5)
     with pytest.raises(EnvironmentContractError, match=r"to be a Box, received Discrete\(5\)"):
@@ -137,6 +142,7 @@ def test_an_environment_of_another_size_is_refused_before_training():
 
 def test_other_actions_are_refused_before_training():
     with pytest.raises(
-        EnvironmentContractError, match="the agent has 2 actions from 0, Corridor has 2 from 5"
+        EnvironmentContractError,
+        match="the agent has 2 actions from 0, Corridor has 2 actions from 5",
     ):
         REINFORCE(2).train(Corridor(start=5), episodes=1)

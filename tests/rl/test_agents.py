@@ -364,7 +364,7 @@ def test_actions_begin_where_the_environment_begins(kind):
     assert {int(action) for action in env.actions[1:]} == {5, 6}
     assert agent.act(np.zeros(2), explore=False) in (5, 6)
     copied = copy.deepcopy(agent)
-    assert copied.action_start == 5
+    assert copied.actions.start == 5
     assert set(map(int, agent.best_actions(dilim.zeros((3, 2))).tolist())) <= {5, 6}
 
 

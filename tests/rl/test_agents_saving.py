@@ -87,7 +87,7 @@ def test_the_file_says_what_it_holds(kind, tmp_path):
     assert header["numbers"]["steps"] == 40
     assert json.loads(json.dumps(header)) == header
     loaded = Agent.load(path)
-    assert loaded.action_start == 5
+    assert loaded.actions.start == 5
     assert loaded.act(np.zeros(2), explore=False) in (5, 6)
     assert repr(loaded) == f"<{kind.__name__}(2 -> 2), 10 episodes, 40 steps, seed 3, from {path}>"
     assert repr(agent) == f"<{kind.__name__}(2 -> 2), 10 episodes, 40 steps, seed 3>"

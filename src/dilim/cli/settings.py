@@ -20,7 +20,10 @@ from dilim.rl.presets import default_agent
 from dilim.rl.runs import RunConfig
 from dilim.rl.session import make, new_agent
 
-_GIVEN_ELSEWHERE = frozenset({"self", "observation_size", "action_count", "action_start", "seed"})
+_GIVEN_ELSEWHERE = frozenset(
+    {"self", "observation_size", "seed", "action_count", "action_start", "action_low"}
+    | {"action_high"}
+)
 
 _IN_WORDS = {
     "int": "an integer",

@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium import spaces
 
 from dilim.errors import EnvironmentContractError, ShapeError
+from dilim.rl.actions import Actions, DiscreteActions, actions_of, single
 from dilim.rl.envs.base import TensorEnvironment
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def from_gymnasium(env: Environment) -> Environment:
     next training begins with a reset of its own.
 
     Args:
-        env: an environment with a Box of observations and a Discrete set of actions.
+        env: an environment with a Box of observations, and a Discrete or a Box of actions.
 
     Returns:
         The same object.
@@ -52,9 +53,10 @@ def from_gymnasium(env: Environment) -> Environment:
     return env
 
 
-def first_action(env: Environment) -> int:
-    """The lowest action of a Discrete space."""
-    return int(getattr(env.action_space, "start", 0))
+def first_action(env: Environment) -> Any:
+    """The lowest action of a Discrete space, or the middle of a Box."""
+    actions = actions_of(env)
+    return single(actions.outward(actions.tensor(np.zeros((1, *actions.shape)))))
 
 
 def check_spaces(env: Environment) -> None:
@@ -64,19 +66,47 @@ def check_spaces(env: Environment) -> None:
         EnvironmentContractError: a space is missing or of another kind.
     """
     kind = type(env).__name__
-    for name, wanted in (("observation_space", spaces.Box), ("action_space", spaces.Discrete)):
+    wanted = {"observation_space": (spaces.Box,), "action_space": (spaces.Discrete, spaces.Box)}
+    for name, types in wanted.items():
         space = getattr(env, name, None)
-        if isinstance(space, wanted):
+        if isinstance(space, types):
             continue
+        names = [each.__name__ for each in types]
         if space is None or not type(space).__module__.startswith("gymnasium."):
             raise EnvironmentContractError(
-                f"{kind}: expected {name} to be a gymnasium.spaces.{wanted.__name__}, received "
+                f"{kind}: expected {name} to be a gymnasium.spaces.{' or '.join(names)}, received "
                 f"{type(space).__module__}.{type(space).__name__}; {_CURE}"
             )
         raise EnvironmentContractError(
-            f"{kind}: expected {name} to be a {wanted.__name__}, received {space}; agents take "
-            "vectors of numbers and one of several actions"
+            f"{kind}: expected {name} to be a {' or a '.join(names)}, received {space}; agents "
+            "take vectors of numbers, and one of several actions or numbers between bounds"
         )
+    actions_of(env)
+
+
+def check_kind(kind: type[Agent], actions: Actions, place: str | None = None) -> None:
+    """Refuse actions that an agent cannot learn.
+
+    Args:
+        kind: of the agent.
+        actions: see `dilim.rl.actions`.
+        place: whose they are, for the error.
+
+    Raises:
+        EnvironmentContractError: it learns others only.
+    """
+    if isinstance(actions, kind.takes):
+        return
+    name, where = kind.__name__, "" if place is None else f" in {place}"
+    if isinstance(actions, DiscreteActions):
+        raise EnvironmentContractError(
+            f"{name}: expected a Box of actions, that is action_low and action_high, received "
+            f"{actions}{where}; for one of several actions there are DQN, PPO, A2C and REINFORCE"
+        )
+    raise EnvironmentContractError(
+        f"{name}: expected a Discrete set of actions, received {actions}{where}; in a Box act SAC, "
+        "TD3, PPO and A2C"
+    )
 
 
 def check_fits(env: Environment, agent: Agent) -> None:
@@ -96,11 +126,10 @@ def check_fits(env: Environment, agent: Agent) -> None:
             f"{kind}: the network takes {agent.observation_size} numbers, the observation of "
             f"{place} has {size} (shape {shape}); {cure}"
         )
-    count, start = int(env.action_space.n), int(env.action_space.start)
-    if (count, start) != (agent.action_count, agent.action_start):
+    actions = actions_of(env)
+    if actions.options != agent.actions.options:
         raise EnvironmentContractError(
-            f"{kind}: the agent has {agent.action_count} actions from {agent.action_start}, "
-            f"{place} has {count} from {start}; {cure}"
+            f"{kind}: the agent has {agent.actions}, {place} has {actions}; {cure}"
         )
 
 

@@ -114,7 +114,7 @@ def play(agent: Agent, world: World, steps: int, episodes: int) -> None:
         world.prepare()
         observation = world.observation
         actions = agent.choose(observation)
-        reward, following, terminated, truncated = world.step(actions)
+        reward, following, terminated, truncated = world.step(agent.actions.outward(actions))
         world.is_sound = bool(isfinite(reward).all() & isfinite(following).all())
         if not world.is_sound:
             break

@@ -10,6 +10,7 @@ import numpy as np
 
 from dilim.dtypes import float32, int64
 from dilim.rl import adapters, door
+from dilim.rl.actions import single
 from dilim.rl.envs import states
 from dilim.rl.envs.base import TensorEnvironment
 from dilim.runtime.files import Arrays
@@ -43,7 +44,7 @@ class World(Protocol):
         """Begin an episode if none is running."""
 
     def step(self, actions: Tensor) -> Outcome:
-        """One step of all environments; actions count from 0."""
+        """One step of all environments, with actions as they have them, (N, ...)."""
 
     def begin(self, seed: int | None = None) -> None:
         """Begin new episodes, with new random numbers if there is a seed."""
@@ -168,9 +169,8 @@ class HostWorld:
         Raises:
             NonFiniteError, ShapeError: a number cannot be; the episode is dropped.
         """
-        start = int(getattr(self.env.action_space, "start", 0))
         self.is_running = False  # an episode whose step fails is over
-        result = adapters.check_step(self.env.step(int(actions.item()) + start))
+        result = adapters.check_step(self.env.step(single(actions)))
         observation, reward, terminated, truncated, _ = result
         value = door.finite_reward(reward, self.place)
         self._see(observation)

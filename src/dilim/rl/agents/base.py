@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar, Self
 
+import numpy as np
+import numpy.typing as npt
+
 from dilim.dtypes import float32
 from dilim.errors import ShapeError
 from dilim.optim.optimizer import Optimizer
 from dilim.rl import adapters, door, evaluation, training
+from dilim.rl.actions import Numbers, actions_from, actions_of, single
 from dilim.rl.agents.checkpoint import EnvironmentState
+from dilim.rl.agents.learner import Learner
 from dilim.rl.agents.saving import Savable
 from dilim.rl.loop import EpisodeLog, play
 from dilim.rl.tracker import RewardTracker
@@ -23,7 +28,7 @@ from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
 
 
-class Agent(Savable):
+class Agent(Learner, Savable):
     """Learns to act from rewards; base class of all agents.
 
     In a program of one's own an agent is used step by step::
@@ -32,18 +37,22 @@ class Agent(Savable):
         ...                                     # the world moves on
         agent.observe(reward, observation, terminated, truncated)
 
-    and `train` does the same with a Gymnasium environment. A subclass writes `scores`, `explore`,
-    `remember` and `learn`, extends `options`, and names in `parts` and `numbers` what it saves.
+    and `train` does the same with a Gymnasium environment. A subclass writes the methods of
+    `Learner`, extends `options`, and names in `parts` and `numbers` what it saves.
 
     Args:
         observation_size: F, numbers in an observation.
-        action_count: A, actions to choose from.
+        action_count: A, actions to choose from; None for 2, or for a Box.
         action_start: the number of the first action, as in ``Discrete(A, start=...)``.
+        action_low: the least of each number of an action, in the shape of the Box.
+        action_high: the greatest.
         seed: of the network, of sampling and of the first environment; by default drawn from
             `dilim.default_generator`, so that `dilim.seed` decides.
         window_size: episodes in the running average.
 
     Attributes:
+        actions: what it can do; see `dilim.rl.actions`.
+        action_count: A; in a Box the numbers of an action.
         seed: the number that was given or drawn.
         steps: steps over the agent's life.
         tracker: a `RewardTracker` of the training episodes.
@@ -67,18 +76,23 @@ class Agent(Savable):
     def __init__(
         self,
         observation_size: int,
-        action_count: int,
+        action_count: int | None,
         *,
         action_start: int = 0,
+        action_low: Numbers | None = None,
+        action_high: Numbers | None = None,
         seed: int | None = None,
         window_size: int = 100,
     ) -> None:
-        for name, size in (("observation_size", observation_size), ("action_count", action_count)):
-            if size < 1:
-                raise ShapeError(f"{type(self).__name__}: expected {name} >= 1, received {size}")
+        kind = type(self)
+        if observation_size < 1:
+            raise ShapeError(
+                f"{kind.__name__}: expected observation_size >= 1, received {observation_size}"
+            )
         self.observation_size = int(observation_size)
-        self.action_count = int(action_count)
-        self.action_start = int(action_start)
+        self.actions = actions_from(action_count, action_start, action_low, action_high)
+        adapters.check_kind(kind, self.actions)
+        self.action_count = self.actions.count
         self.seed = int(default_generator().integers(0, 2**31)) if seed is None else int(seed)
         self.network_generator, self.generator = Generator(self.seed).split(2)
         self.steps = 0
@@ -92,45 +106,12 @@ class Agent(Savable):
         self.trial: evaluation.Trial | None = None
         self.last_evaluation: float | None = None
         self.source: str | None = None
-        self._pending: tuple[door.Vector, int] | None = None
+        self._pending: tuple[door.Vector, Tensor] | None = None
         self._world: TensorWorld | HostWorld | None = None
         self._environments = 0
         self._environment_state: EnvironmentState | None = None
 
-    # --- for subclasses -------------------------------------------------------------------
-
-    def scores(self, observations: Tensor) -> Tensor:
-        """(..., F) to (..., A): the action with the highest score is the best one."""
-        raise NotImplementedError(f"{type(self).__name__} does not define scores()")
-
-    def explore(self, scores: Tensor) -> Tensor:
-        """(N, A) to (N,): actions, 0 .. A - 1, drawn with `generator`."""
-        raise NotImplementedError(f"{type(self).__name__} does not define explore()")
-
-    def remember(
-        self,
-        observations: Tensor,
-        actions: Tensor,
-        rewards: Tensor,
-        following: Tensor,
-        terminated: Tensor,
-        truncated: Tensor,
-    ) -> None:
-        """Keep a step of N environments to learn from, and learn when it is time.
-
-        Args:
-            observations: what the agent saw, float32 (N, F).
-            actions: what it did, 0 .. A - 1, (N,).
-            rewards: what that brought, float32 (N,).
-            following: what it saw then, also at an end, (N, F).
-            terminated: whether the rules ended the episode with this step, bool (N,).
-            truncated: whether it was cut after this step, bool (N,).
-        """
-        raise NotImplementedError(f"{type(self).__name__} does not define remember()")
-
-    def learn(self) -> None:
-        """Update now from what is remembered, if that is enough."""
-        raise NotImplementedError(f"{type(self).__name__} does not define learn()")
+    # --- memory, see also `Learner` --------------------------------------------------------
 
     def prepare_for(self, count: int) -> None:
         """Get ready to be trained in so many environments at once.
@@ -152,7 +133,7 @@ class Agent(Savable):
     # --- the loop, see `dilim.rl.loop` ------------------------------------------------------
 
     def choose(self, observations: Tensor) -> Tensor:
-        """(N, F) to (N,): the actions of a training step."""
+        """(N, F) to (N,) or (N, A): the actions of a training step; see `explore`."""
         with no_grad():
             return self.explore(self.scores(observations))
 
@@ -196,8 +177,7 @@ class Agent(Savable):
         """The arguments from which an equal, untrained agent can be made; plain JSON."""
         return {
             "observation_size": self.observation_size,
-            "action_count": self.action_count,
-            "action_start": self.action_start,
+            **self.actions.options,
             "seed": self.seed,
             "window_size": self.tracker.window_size,
         }
@@ -209,18 +189,20 @@ class Agent(Savable):
         """An agent with the sizes of an environment, which is checked by `from_gymnasium`.
 
         Args:
-            env: an environment with a Box of observations and a Discrete set of actions.
+            env: an environment with a Box of observations, and actions that the agent takes.
             options: all other arguments of the agent.
 
         Raises:
-            EnvironmentContractError: see `dilim.rl.from_gymnasium`.
+            EnvironmentContractError: see `dilim.rl.from_gymnasium`; or the agent cannot learn such
+                actions.
         """
+        adapters.check_spaces(env)
+        actions = actions_of(env)
+        adapters.check_kind(cls, actions, type(env).__name__)
         adapters.from_gymnasium(env)
-        space = env.action_space
-        sizes = {"action_count": int(space.n), "action_start": int(space.start)}
-        return cls(math.prod(env.observation_space.shape), **sizes, **options)
+        return cls(math.prod(env.observation_space.shape), **actions.options, **options)
 
-    def act(self, observation: Any, explore: bool = True) -> int:
+    def act(self, observation: Any, explore: bool = True) -> int | npt.NDArray[np.float32]:
         """The action for an observation.
 
         Args:
@@ -229,7 +211,8 @@ class Agent(Savable):
                 action, remembers nothing and draws no random number.
 
         Returns:
-            An action as the environment counts them, from ``action_start``.
+            An action of the environment: a number from ``action_start`` on, or a new float32 array
+            in its Box.
 
         Raises:
             ShapeError: the observation has another number of elements.
@@ -238,15 +221,15 @@ class Agent(Savable):
         vector = door.observation_vector(observation, self.observation_size, self.place)
         with no_grad():
             scores = door.finite_scores(self.scores(asarray(vector[None])), self.place)
-            action = int((self.explore(scores) if explore else scores.argmax(axis=1)).item())
-        if explore:
-            self._pending = (vector, action)
-        return action + self.action_start
+            action = self.explore(scores) if explore else self.best(scores)
+            if explore:
+                self._pending = (vector, action)
+            return single(self.actions.outward(action))
 
     def best_actions(self, observations: Tensor) -> Tensor:
-        """(N, F) to (N,): the best actions as the environment counts them."""
+        """(N, F) to (N, ...): the best actions as the environment has them."""
         scores = door.finite_scores(self.scores(observations), lambda: "evaluation")
-        return scores.argmax(axis=-1) + self.action_start
+        return self.actions.outward(self.best(scores))
 
     def observe(
         self, reward: float, observation: Any, terminated: bool, truncated: bool = False
@@ -282,7 +265,7 @@ class Agent(Savable):
             self._world = self._environment_state = None
         self.log.begin()
         self.take(
-            *(asarray(seen[None]), asarray([action]), asarray([value], dtype=float32)),
+            *(asarray(seen[None]), action, asarray([value], dtype=float32)),
             *(asarray(following[None]), asarray([bool(terminated)]), asarray([bool(truncated)])),
         )
         training.check_progress(self)

@@ -142,6 +142,7 @@ def gather(agent: Any) -> tuple[Arrays, Header]:
                 plain[part][name] = value
     if agent._pending is not None:
         arrays["pending"] = agent._pending[0].copy()
+        arrays["pending_action"] = agent._pending[1].numpy(copy=True)
     environment = agent._environment_state
     if environment is None and agent._world is not None:
         environment = EnvironmentState.of(agent._world)
@@ -155,7 +156,6 @@ def gather(agent: Any) -> tuple[Arrays, Header]:
         "parts": plain,
         "numbers": {name: getattr(agent, name) for name in (*_COMMON, *agent.numbers)},
         "tracker": agent.tracker.state_dict(),
-        "pending_action": None if agent._pending is None else agent._pending[1],
         "environment": saved,
     }
     return arrays, header
@@ -190,8 +190,10 @@ def restore(agent: Any, arrays: Mapping[str, np.ndarray], header: Mapping[str, A
     agent.generator.state = generator
     agent.loss = asarray(np.array(loss))
     agent.tracker.load_state_dict(tracker)
-    action = header.get("pending_action")
-    agent._pending = None if action is None else (arrays["pending"].copy(), int(action))
+    action = arrays.get("pending_action")
+    agent._pending = (
+        None if action is None else (arrays["pending"].copy(), agent.actions.tensor(action))
+    )
     agent._world = None
     agent._environment_state = (
         None if environment is None else EnvironmentState.from_parts(arrays, environment)
