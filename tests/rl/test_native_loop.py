@@ -2,29 +2,20 @@
 
 import numpy as np
 import pytest
+from rl_agents import every_agent, fit, made, same_state
 
 import dilim
 from dilim.dtypes import float32
 from dilim.errors import NonFiniteError
-from dilim.rl import AGENTS, DQN, CartPole, FrozenLake, GridWorld, MountainCar, Snake
+from dilim.rl import DQN, CartPole, FrozenLake, GridWorld, MountainCar, Snake
 from dilim.rl.evaluation import play_out
 from dilim.rl.loop import EpisodeLog, play
 from dilim.rl.training import enter
 
-KINDS = [pytest.param(kind, id=name) for name, kind in AGENTS.items()]
-every_agent = pytest.mark.parametrize("kind", KINDS)
-
-
-def same_state(first, second):
-    (arrays, header), (others, other) = first.state(), second.state()
-    assert arrays.keys() == others.keys()
-    different = [name for name in arrays if not np.array_equal(arrays[name], others[name])]
-    return not different and header == other
-
 
 def trained(kind, env, parts, compiled, **options):
     """An agent after so many steps in parts; compiled with nothing handed over, or eager."""
-    agent = kind.for_env(env, seed=3, **options)
+    agent = made(kind, env, seed=3, **options)
     world = enter(agent, env, None)
     loop = dilim.compile(play, compile_after=0, strict=True) if compiled else play
     for steps in parts:
@@ -35,8 +26,8 @@ def trained(kind, env, parts, compiled, **options):
 @every_agent
 def test_all_of_it_is_one_native_program_with_the_same_bits(kind):
     parts = (120, 1, 79, 300)
-    eager = trained(kind, CartPole(max_steps=40), parts, compiled=False)
-    native = trained(kind, CartPole(max_steps=40), parts, compiled=True)
+    eager = trained(kind, fit(kind, CartPole)(max_steps=40), parts, compiled=False)
+    native = trained(kind, fit(kind, CartPole)(max_steps=40), parts, compiled=True)
     assert eager.updates > 2
     assert eager.log.finished == native.log.finished > 0
     assert eager.log.returns.tolist() == native.log.returns.tolist()
@@ -114,14 +105,14 @@ class Falling(CartPole):
 
 @every_agent
 def test_bad_numbers_of_a_tensor_environment_stop_training(kind):
-    agent = kind.for_env(Falling(), seed=0)
+    agent = made(kind, fit(kind, Falling)(), seed=0)
     with pytest.raises(
         NonFiniteError, match=r"episode \d+, step \d+ \(\d+ in all\): the reward or"
     ):
-        agent.train(Falling(), steps=2000)
+        agent.train(fit(kind, Falling)(), steps=2000)
     assert all(np.isfinite(x.numpy()).all() for x in agent.network.parameters())
     steps = agent.steps
-    assert agent.train(CartPole(), steps=10) is not None
+    assert agent.train(fit(kind, CartPole)(), steps=10) is not None
     assert agent.steps == steps + 10
 
 
@@ -130,13 +121,14 @@ def test_bad_numbers_of_a_tensor_environment_stop_training(kind):
 
 @every_agent
 def test_an_evaluation_is_one_native_program_with_the_same_bits(kind):
-    env = CartPole(max_steps=300)
-    agents = [kind.for_env(env, seed=3) for _ in range(2)]
+    world = fit(kind, CartPole)
+    env = world(max_steps=300)
+    agents = [made(kind, env, seed=3) for _ in range(2)]
     agents[0].trial_loop = play_out
     agents[1].trial_loop = dilim.compile(play_out, compile_after=0, strict=True)
     eager, native = (
         [agent.evaluate(env, 12, seed) for seed in (1, 2)]
-        + [agent.evaluate(CartPole(max_steps=5), 3, 1)]
+        + [agent.evaluate(world(max_steps=5), 3, 1)]
         for agent in agents
     )
     assert eager == native

@@ -5,7 +5,7 @@ Importing this makes the built-in environments known to ``gymnasium.make`` ("dil
 
 from dilim.optim.schedules import ExponentialDecay, LinearDecay
 from dilim.rl.adapters import from_gymnasium, from_old_gym
-from dilim.rl.agents import A2C, AGENTS, DQN, PPO, REINFORCE, Agent
+from dilim.rl.agents import A2C, AGENTS, DQN, PPO, REINFORCE, SAC, TD3, Agent
 from dilim.rl.env_checks import check_env
 from dilim.rl.envs import (
     ENVIRONMENTS,
@@ -45,6 +45,8 @@ __all__ = [
     "PPO",
     "PRESETS",
     "REINFORCE",
+    "SAC",
+    "TD3",
     "Acrobot",
     "ActionMask",
     "Agent",

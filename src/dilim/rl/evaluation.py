@@ -64,7 +64,8 @@ def play_out(agent: Agent, trial: Trial, steps: int) -> None:
             trial.is_sound = bool(isfinite(scores).all())
             if not trial.is_sound:
                 break
-            reward, following, terminated, truncated = world.step(scores.argmax(axis=-1))
+            actions = agent.actions.outward(agent.best(scores))
+            reward, following, terminated, truncated = world.step(actions)
             trial.is_sound = bool(isfinite(reward).all() & isfinite(following).all())
             trial.totals = trial.totals + where(trial.running, reward, 0.0)
             trial.running = trial.running & ~(terminated | truncated)

@@ -152,16 +152,21 @@ class Agent(Learner, Savable):
         self.log.add(rewards, terminated, truncated, self.loss, self.steps)
 
     def descend(self, loss: Tensor) -> None:
-        """One step of the optimizer down the gradient of a loss, unless that is NaN or infinite."""
-        self.optimizer.zero_grad()
-        loss.backward()
+        """An update: one step of ``optimizer`` down the gradient of the loss."""
         self.loss = loss.detach()
-        if not isfinite(self.loss):
+        self.move(self.optimizer, loss)
+        if not self.failed:
+            self.updates += 1
+
+    def move(self, optimizer: Optimizer, loss: Tensor) -> None:
+        """One step of an optimizer down the gradient of a loss, unless one is NaN or infinite."""
+        optimizer.zero_grad()
+        loss.backward()
+        if not isfinite(loss.detach()):
             self.failed = True  # and stays so, that no later update hides it
         if not self.failed:
-            self.optimizer.step()
-            self.updates += 1
-        self.optimizer.zero_grad()  # so that the loop of training has no gradients to carry along
+            optimizer.step()
+        optimizer.zero_grad()  # so that the loop of training has no gradients to carry along
 
     @property
     def must_pause(self) -> bool:

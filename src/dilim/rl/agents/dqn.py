@@ -12,6 +12,7 @@ from dilim.nn.dense import MLP
 from dilim.optim.adam import Adam
 from dilim.optim.schedules import LinearDecay, Schedule, from_dict
 from dilim.rl.agents.base import Agent
+from dilim.rl.agents.targets import follow
 from dilim.rl.replay import Batch, ReplayBuffer
 from dilim.tensors.creation import asarray
 from dilim.tensors.elementwise import where
@@ -177,15 +178,7 @@ class DQN(Agent):
 
     def move_target(self) -> None:
         """The target network becomes (1 - tau) itself + tau the network."""
-        tau = self.target_update_rate
-        with no_grad():
-            for mine, theirs in zip(
-                self.target.parameters(), self.network.parameters(), strict=True
-            ):
-                if tau == 1.0:
-                    mine[...] = theirs
-                else:
-                    mine[...] = mine + tau * (theirs - mine)
+        follow(self.target, self.network, self.target_update_rate)
 
     @property
     def options(self) -> dict[str, Any]:
