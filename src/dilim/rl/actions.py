@@ -155,10 +155,16 @@ def actions_of(env: Any) -> Actions:
         ) from error
 
 
+def several(actions: Tensor) -> list[Any]:
+    """The actions of (N,) or (N, ...) as Python has them: ints, or new arrays."""
+    if actions.dtype == int64:
+        return actions.tolist()  # type: ignore[no-any-return]
+    return list(actions.numpy(copy=True))
+
+
 def single(actions: Tensor) -> int | npt.NDArray[np.float32]:
-    """The only action of (1,) or (1, ...) as Python has it: an int, or a new array."""
-    action = actions.numpy(copy=True)[0]
-    return action if isinstance(action, np.ndarray) else int(action)
+    """The only one of `several`."""
+    return several(actions)[0]  # type: ignore[no-any-return]
 
 
 def _within(bound: npt.NDArray[np.float64], inward: float) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import operator
 from typing import TYPE_CHECKING, Any
@@ -283,3 +284,22 @@ def _translated(env: Any, name: str) -> spaces.Space[Any]:
         "environment a gymnasium.spaces.Box of observations and a gymnasium.spaces.Discrete of "
         "actions"
     )
+
+
+def environment_like(env: Environment) -> Environment:
+    """Another environment of the same kind, to evaluate in while ``env`` is trained in.
+
+    Raises:
+        EnvironmentContractError: it can neither be made again nor copied.
+    """
+    if isinstance(env, TensorEnvironment):
+        return env  # only its rules are used
+    if getattr(env, "spec", None) is not None:
+        return gymnasium.make(env.spec)
+    try:
+        return copy.deepcopy(env)
+    except Exception as error:
+        raise EnvironmentContractError(
+            f"train: cannot make a second {type(env).__name__} to evaluate in ({error}); pass "
+            "evaluation_env="
+        ) from error

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from dilim.errors import EnvironmentContractError, NonFiniteError, ShapeError
+from dilim.errors import DilimError, EnvironmentContractError, NonFiniteError, ShapeError
 from dilim.tensors.tensor import Tensor
 
 Vector = npt.NDArray[np.float32]
@@ -85,3 +86,20 @@ def finite_reward(value: Any, place: Callable[[], str]) -> float:
             "from this step; look for the cause in the environment"
         )
     return reward
+
+
+# --- errors of environments that are not told which step it is --------------------------------
+
+_UNPLACED: Final = re.compile(r"environment (\d+), now(?=: )")
+
+
+def unplaced(number: int) -> str:
+    """The place of something that only `tell_place` can put right."""
+    return f"environment {number}, now"
+
+
+def tell_place(error: BaseException, place: Callable[[int], str]) -> None:
+    """Put into the text of an error which step of an environment it comes from."""
+    if isinstance(error, DilimError) and len(error.args) == 1:
+        text = str(error.args[0])
+        error.args = (_UNPLACED.sub(lambda found: place(int(found[1])), text, count=1),)

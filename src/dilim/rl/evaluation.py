@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-import gymnasium
-
 from dilim.dtypes import bool_ as boolean
 from dilim.dtypes import float64
-from dilim.errors import EnvironmentContractError, NonFiniteError
+from dilim.errors import DilimError, NonFiniteError
 from dilim.rl import adapters, door
-from dilim.rl.envs.base import TensorEnvironment
-from dilim.rl.worlds import HostWorld, TensorWorld, World, follows_rules
+from dilim.rl.worlds import HostWorld, World, follows_rules, world_of
 from dilim.tensors.creation import ones, zeros
 from dilim.tensors.elementwise import isfinite, where
 from dilim.tensors.tape import no_grad
@@ -94,52 +90,38 @@ def evaluate(agent: Agent, env: adapters.Environment, episodes: int, seed: int) 
     """
     if episodes < 1:
         raise ValueError(f"evaluate: expected at least one episode, received {episodes}")
-    if follows_rules(env):
-        trial = agent.trial
-        if trial is None or trial.world.env is not env or trial.world.count != episodes:
-            trial = agent.trial = Trial(TensorWorld(env, episodes))
-        trial.begin(seed)
-        return _played(agent, trial, agent.trial_loop, lambda: "evaluation")
+    rounds, count = (1, episodes) if follows_rules(env) else (episodes, 1)
     returns: list[float] = []
 
-    def place() -> str:
-        return f"evaluation, episode {len(returns) + 1}"
+    def place(number: int = 0) -> str:
+        return f"evaluation, episode {len(returns) + number + 1}"
 
-    trial = Trial(HostWorld(env, place))
-    while len(returns) < episodes:
-        trial.begin(None if returns else seed)
-        returns += _played(agent, trial, play_out, place)
+    trial = agent.trial
+    if trial is None or trial.world.env is not env or trial.world.count != count:
+        trial = agent.trial = Trial(world_of(env, count, place))
+    if isinstance(trial.world, HostWorld):
+        trial.world.place = place
+    for number in range(rounds):
+        trial.begin(None if number else seed)
+        _finish(agent, trial, place)
+        returns += [float(total) for total in trial.totals]
     return returns
 
 
-def _played(
-    agent: Agent, trial: Trial, loop: Callable[..., None], place: Callable[[], str]
-) -> list[float]:
+def _finish(agent: Agent, trial: Trial, place: Callable[[int], str]) -> None:
+    """Play all episodes of a trial to their ends."""
+    world = trial.world
+    meets = isinstance(world, HostWorld) and world.meets(agent)
+    loop = play_out if meets else agent.trial_loop
     while trial.running.any():
-        loop(agent, trial, _STEPS_AT_ONCE)
+        try:
+            loop(agent, trial, _STEPS_AT_ONCE)
+        except DilimError as error:
+            door.tell_place(error, place)
+            raise
         if not trial.is_sound:
-            door.finite_scores(agent.scores(trial.world.observation), place)
+            door.finite_scores(agent.scores(world.observation), lambda: "evaluation")
             raise NonFiniteError(
-                f"{place()}: the reward or an observation is NaN or infinite; expected finite "
+                "evaluation: the reward or an observation is NaN or infinite; expected finite "
                 "numbers; look for the cause in the environment"
             )
-    return [float(total) for total in trial.totals]
-
-
-def environment_like(env: adapters.Environment) -> adapters.Environment:
-    """Another environment of the same kind, to evaluate in while ``env`` is trained in.
-
-    Raises:
-        EnvironmentContractError: it can neither be made again nor copied.
-    """
-    if isinstance(env, TensorEnvironment):
-        return env  # only its rules are used
-    if getattr(env, "spec", None) is not None:
-        return gymnasium.make(env.spec)
-    try:
-        return copy.deepcopy(env)
-    except Exception as error:
-        raise EnvironmentContractError(
-            f"train: cannot make a second {type(env).__name__} to evaluate in ({error}); pass "
-            "evaluation_env="
-        ) from error

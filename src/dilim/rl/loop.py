@@ -119,5 +119,5 @@ def play(agent: Agent, world: World, steps: int, episodes: int) -> None:
         if not world.is_sound:
             break
         agent.take(observation, actions, reward, following, terminated, truncated)
-        if log.finished >= episodes or agent.must_pause:
+        if log.finished >= episodes or agent.must_pause or world.must_pause:
             break

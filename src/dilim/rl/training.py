@@ -12,15 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from dilim.errors import NonFiniteError
-from dilim.rl import adapters
-from dilim.rl.evaluation import environment_like
+from dilim.rl import adapters, door
 from dilim.rl.loop import CAPACITY, play
-from dilim.rl.worlds import World, world_of
+from dilim.rl.worlds import HostWorld, World, world_of
 from dilim.tensors.random import Generator
 
 if TYPE_CHECKING:
@@ -99,16 +98,19 @@ def run(
 ) -> list[float]:
     """See `Agent.train`; the agent is in this world, and its episode may be running.
 
-    The loop runs in parts of about a tenth of a second, so that Ctrl-C is seen between them. Where
-    somebody listens, or an evaluation is due, a part ends with the episode.
+    In an environment of tensors the loop runs in parts of about a tenth of a second, so that Ctrl-C
+    is seen between them; one in Python stops it. Where somebody listens, or an evaluation is due, a
+    part ends with the episode.
     """
     tell = None if on_episode is None else _listener(on_episode)
     if plan.evaluate_every is not None and evaluation_env is None:
-        evaluation_env = environment_like(world.env)
+        evaluation_env = adapters.environment_like(world.env)
     returns: list[float] = []
     last_step = None if plan.steps is None else agent.steps + plan.steps
-    part = _Part(world.steps_at_once)
+    part = _Part(agent, world)
     with deferred_interrupt() as interrupted:
+        if isinstance(world, HostWorld):
+            world.outside.is_interrupted = interrupted
         while (plan.episodes is None or len(returns) < plan.episodes) and agent.steps != last_step:
             if interrupted():
                 raise Interrupted
@@ -159,26 +161,33 @@ def enter(
     return world
 
 
+_MOST: Final = 1 << 20  # steps of a part
+
+
 class _Part:
     """How many steps take about a tenth of a second."""
 
-    def __init__(self, steps_at_once: bool) -> None:
-        self.steps = 64 if steps_at_once else 1
-        self._is_fixed = not steps_at_once
+    def __init__(self, agent: Agent, world: World) -> None:
+        self.steps = 64
+        self._loop: Callable[..., None] = agent.loop
+        if isinstance(world, HostWorld):
+            self.steps = _MOST
+            if world.meets(agent):
+                self._loop = play
 
     def play(self, agent: Agent, world: World, steps: int, episodes: int) -> None:
         """Run the loop once, and see to what it stopped for."""
         before, began = agent.steps, time.perf_counter()
         try:
-            if self._is_fixed:
-                play(agent, world, steps, episodes)
-            else:
-                agent.loop(agent, world, steps, episodes)
-        except ValueError:
+            self._loop(agent, world, steps, episodes)
+        except BaseException as error:
+            finished_episodes(agent)  # so that they are counted
+            door.tell_place(error, agent.place)
             agent.forget_episode()
             raise
         seconds = time.perf_counter() - began
         if not world.is_sound:
+            finished_episodes(agent)
             place = agent.place()
             agent.forget_episode()
             world.begin()
@@ -188,10 +197,10 @@ class _Part:
             )
         check_progress(agent)
         agent.make_room()
-        if self._is_fixed:
+        if isinstance(world, HostWorld):
             return
         if seconds < 0.05 and agent.steps - before == steps * world.count:
-            self.steps = min(2 * self.steps, 1 << 20)
+            self.steps = min(2 * self.steps, _MOST)
         elif seconds > 0.1:
             self.steps = max(self.steps // 2, 64)
 

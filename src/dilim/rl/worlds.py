@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
 
 from dilim.dtypes import float32, int64
+from dilim.errors import DilimError
 from dilim.rl import adapters, door
-from dilim.rl.actions import single
 from dilim.rl.envs import states
 from dilim.rl.envs.base import TensorEnvironment
+from dilim.rl.outside import FIRST, Outside
 from dilim.runtime.files import Arrays
+from dilim.slicing import apart
+from dilim.slicing.apart import Apart
 from dilim.tensors.creation import asarray, zeros
 from dilim.tensors.random import Generator
 from dilim.tensors.tape import no_grad
@@ -31,14 +33,14 @@ class World(Protocol):
         count: N.
         observation: what is seen now, float32 (N, F).
         is_sound: whether the last outcome was made of finite numbers.
-        steps_at_once: whether a loop over it may go on without asking for interrupts at each step.
+        must_pause: whether somebody wants the loop to stop after the last step.
     """
 
     env: Any
     count: int
     observation: Tensor
     is_sound: bool
-    steps_at_once: bool
+    must_pause: bool
 
     def prepare(self) -> None:
         """Begin an episode if none is running."""
@@ -51,7 +53,7 @@ class World(Protocol):
 
 
 def world_of(
-    env: adapters.Environment, count: int, place: Callable[[], str]
+    env: adapters.Environment, count: int, place: Callable[[int], str]
 ) -> TensorWorld | HostWorld:
     """A world for an environment, in which nothing has begun; its rules alone if it is of tensors.
 
@@ -59,17 +61,13 @@ def world_of(
 
     Args:
         env: the environment.
-        count: N; 1 where it is stepped by Python.
-        place: says which step it is, for errors.
+        count: N.
+        place: says which step of an environment it is, for errors.
     """
     if follows_rules(env):
         return TensorWorld(env, count)
-    if count != 1:
-        raise ValueError(
-            f"train: num_envs={count} needs an environment that is written in tensor operations; "
-            f"{type(env).__name__} is stepped by Python, one at a time"
-        )
-    return HostWorld(env, place)
+    others = [adapters.environment_like(env) for _ in range(count - 1)]
+    return HostWorld(env, Outside([env, *others]), place)
 
 
 def follows_rules(env: adapters.Environment) -> bool:
@@ -84,7 +82,7 @@ def follows_rules(env: adapters.Environment) -> bool:
 class TensorWorld:
     """N episodes of a `TensorEnvironment` by its rules; its own running episode is left alone."""
 
-    steps_at_once = True
+    must_pause = False
 
     def __init__(self, env: TensorEnvironment, count: int) -> None:
         self.env = env
@@ -141,52 +139,80 @@ class TensorWorld:
 
 
 class HostWorld:
-    """One environment that is stepped by Python."""
+    """N environments that are stepped by Python; an episode begins when its first step is due.
 
-    steps_at_once = False
-    count = 1
+    Args:
+        env: the environment.
+        outside: it, or N of its kind.
+        place: says which step of an environment it is, for errors.
 
-    def __init__(self, env: adapters.Environment, place: Callable[[], str]) -> None:
-        self.env = env
+    Attributes:
+        waiting: how many environments wait for their next episode.
+    """
+
+    def __init__(
+        self, env: adapters.Environment, outside: Outside, place: Callable[[int], str]
+    ) -> None:
+        self.env, self.outside, self.place = env, outside, place
+        self.count = len(outside.envs)
         self.is_sound = True
-        self.is_running = False
-        self.place = place
-        self.observation = zeros((1, math.prod(env.observation_space.shape)))
+        self.must_pause = False
+        self.waiting = self.count
+        self.observation = zeros((self.count, outside.size))
+        sizes = (self.count, outside.size), (self.count, FIRST + outside.size)
+        self._go_on = Apart(outside.go_on).giving(sizes[0], float32)
+        self._step = Apart(outside.step).giving(sizes[1], float32)
 
     def begin(self, seed: int | None = None) -> None:
         """See `World`."""
-        self._see(adapters.reset(self.env, seed))
-        self.is_running = True
+        try:
+            self.observation = Tensor(self.outside.begin(_seeds(seed, self.count)))
+        except DilimError as error:
+            door.tell_place(error, self.place)
+            raise
+        self.waiting = 0
 
     def prepare(self) -> None:
         """See `World`; an environment is not reset before it is needed."""
-        if not self.is_running:
-            self.begin()
+        if self.waiting > 0:
+            self.observation = Tensor(self._go_on())
+            self.waiting = 0
 
     def step(self, actions: Tensor) -> Outcome:
         """See `World`.
 
         Raises:
-            NonFiniteError, ShapeError: a number cannot be; the episode is dropped.
+            NonFiniteError, ShapeError, EnvironmentContractError: see `Outside.step`.
         """
-        self.is_running = False  # an episode whose step fails is over
-        result = adapters.check_step(self.env.step(single(actions)))
-        observation, reward, terminated, truncated, _ = result
-        value = door.finite_reward(reward, self.place)
-        self._see(observation)
-        self.is_running = not (terminated or truncated)
-        return (
-            asarray([value], dtype=float32),
-            self.observation,
-            asarray([bool(terminated)]),
-            asarray([bool(truncated)]),
-        )
+        self.waiting = self.count  # an episode whose step fails is over
+        rows = Tensor(self._step(actions))
+        terminated, truncated = rows[:, 1] != 0.0, rows[:, 2] != 0.0
+        self.observation = rows[:, FIRST:]
+        self.waiting = int((terminated | truncated).astype(int64).sum())
+        self.must_pause = bool(rows[0, 3] != 0.0)
+        return rows[:, 0], self.observation, terminated, truncated
+
+    @property
+    def is_running(self) -> bool:
+        """Whether all environments are in the middle of an episode."""
+        return self.waiting == 0
+
+    def meets(self, agent: Any) -> bool:
+        """Whether the environments may come upon the agent, or something that it holds.
+
+        Then a loop that keeps the agent's state to itself must not be used.
+        """
+        return apart.meets(self.outside, [agent], [self, agent._world, agent.trial])
 
     def go_on(self, observation: np.ndarray) -> None:
-        """The environment is in the middle of an episode, in which this is seen."""
-        self.observation = asarray(np.array(observation))
-        self.is_running = True
+        """The environments are in the middle of episodes, in which this is seen."""
+        self.observation = Tensor(observation)
+        self.outside.see(observation)
+        self.waiting = 0
 
-    def _see(self, observation: Any) -> None:
-        vector = door.observation_vector(observation, self.observation.shape[1], self.place)
-        self.observation = asarray(vector[None])
+
+def _seeds(seed: int | None, count: int) -> list[int] | None:
+    """A seed for each of some environments, the same however they are spread."""
+    if seed is None or count == 1:
+        return None if seed is None else [seed]
+    return [int(x) for x in np.random.SeedSequence(seed).generate_state(count)]

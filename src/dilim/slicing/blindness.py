@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from dilim.slicing import heap, program, what_hosts_do
+from dilim.slicing.apart import Apart
 from dilim.slicing.attributes import GENERATORS
 from dilim.slicing.errors import OnHost
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import is_constant
 from dilim.slicing.values import APPEND, Host, is_among, owner_of
+from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from dilim.slicing.hosting import Hosting
@@ -74,6 +76,9 @@ def _look_at_call(slicer: Hosting, call: ast.Call) -> Look:
     if function.__class__ is Host and function.kind == APPEND:
         return Look(is_blind=True)
     rest = [*call.args, *(keyword.value for keyword in call.keywords)]
+    if function.__class__ is Apart:
+        slicer.trace.work += 1  # so that a function with such calls alone is laid out flat, too
+        return Look(all(_is_plain(slicer, x) or _is_new(slicer, x) for x in rest))
     if any(not _is_plain(slicer, x) for x in rest):
         return Look()
     if function.__class__ is Host:
@@ -108,3 +113,15 @@ def _is_plain(slicer: Hosting, atom: ast.AST) -> bool:
     if value.__class__ is Host:
         return bool(value.is_plain)
     return value.__class__ is Number or is_constant(value)
+
+
+def _is_new(slicer: Hosting, atom: ast.AST) -> bool:
+    """Whether an atom stands for a tensor that the program has made, with memory of its own."""
+    try:
+        value = slicer.atom(atom) if isinstance(atom, ast.Name) else None
+    except OnHost:
+        return False
+    if not isinstance(value, Tensor) or not slicer.trace.owns(value):
+        return False
+    handle = slicer.trace.handle(value)
+    return handle.base is None and handle.cell.variable is None

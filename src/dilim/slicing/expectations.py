@@ -16,6 +16,7 @@ import numpy as np
 
 from dilim.ir.types import Type
 from dilim.slicing import heap, learning, numbers, program
+from dilim.slicing.apart import Apart
 from dilim.slicing.attributes import GENERATORS
 from dilim.slicing.errors import OnHost, Restart
 from dilim.slicing.numbers import Number
@@ -143,6 +144,8 @@ def _of_call(slicer: Hosting, call: ast.Call) -> Any:
     function = slicer.atom(call.func)
     if function.__class__ is Host:
         return _of_method(slicer, function, call)
+    if function.__class__ is Apart:
+        return function.kind
     for conversion, kind in _CONVERSIONS.items():
         if function is conversion:
             return kind

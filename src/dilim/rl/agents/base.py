@@ -288,10 +288,10 @@ class Agent(Learner, Savable):
         """Finished training episodes over the agent's life."""
         return self.tracker.total_episodes
 
-    def place(self) -> str:
-        """Which step comes next, for messages."""
-        step = f"step {int(self.log.lengths[0]) + 1} ({self.steps + 1} in all)"
-        return f"environment 0, episode {self.episodes + 1}, {step}"
+    def place(self, number: int = 0) -> str:
+        """Which step of an environment comes next, for messages."""
+        step = f"step {int(self.log.lengths[number]) + 1} ({self.steps + 1} in all)"
+        return f"environment {number}, episode {self.episodes + 1}, {step}"
 
     # --- training and evaluation ----------------------------------------------------------
 
@@ -369,7 +369,7 @@ class Agent(Learner, Savable):
         if seed is None:
             seed = derived_seed(self.seed, 1, self.episodes)
         if self._world is not None and env is self._world.env:
-            env = evaluation.environment_like(env)
+            env = adapters.environment_like(env)
         return evaluation.evaluate(self, env, episodes, seed)
 
     def __repr__(self) -> str:

@@ -1,0 +1,101 @@
+"""`Outside`: environments that Python steps, whose numbers come together in one array."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from dilim.rl import adapters, door
+from dilim.rl.actions import several
+from dilim.tensors.tensor import Tensor
+
+Rows = npt.NDArray[np.float32]
+"""(N, 4 + F): reward, terminated, truncated, whether to pause, and what is seen after the step."""
+FIRST: Final = 4
+"""Where in a row that begins."""
+
+
+class Outside:
+    """N environments, stepped one after the other.
+
+    Args:
+        envs: these.
+        first: the number of the first one, for messages.
+
+    Attributes:
+        size: F, numbers in an observation.
+        ended: those whose episode is over, or was never begun.
+        is_interrupted: whether to pause after a step.
+    """
+
+    def __init__(self, envs: list[adapters.Environment], first: int = 0) -> None:
+        self.envs, self.first = envs, first
+        self.size = math.prod(envs[0].observation_space.shape)
+        self._rows = np.zeros((len(envs), FIRST + self.size), np.float32)
+        self._all = frozenset(range(len(envs)))
+        self.ended = self._all
+        self.is_interrupted: Callable[[], bool] = bool
+
+    def begin(self, seeds: list[int] | None = None) -> Rows:
+        """Begin episodes in all of them, (N, F), from seeds if there are any."""
+        self.ended = self._all
+        for k, env in enumerate(self.envs):
+            seed = None if seeds is None else seeds[k]
+            self._see(k, adapters.reset(env, seed))
+        self.ended = frozenset()
+        return self._rows[:, FIRST:]
+
+    def go_on(self) -> Rows:
+        """Begin episodes where there is none, (N, F)."""
+        for k in sorted(self.ended):
+            self._see(k, adapters.reset(self.envs[k]))
+        self.ended = frozenset()
+        return self._rows[:, FIRST:]
+
+    def step(self, actions: Tensor) -> Rows:
+        """One step of all; the array is written anew by the next call.
+
+        Args:
+            actions: (N, ...), as the environments have them.
+
+        Raises:
+            NonFiniteError, ShapeError, EnvironmentContractError: an environment gave what cannot
+                be. Then, and where it raises something itself, all episodes are over.
+        """
+        ended, self.ended = [], self._all
+        rows = self._rows
+        for k, action in enumerate(several(actions)):
+            result = adapters.check_step(self.envs[k].step(action))
+            observation, reward, terminated, truncated, _ = result
+            row = rows[k]
+            row[0] = door.finite_reward(reward, partial(self._place, k))
+            row[1] = bool(terminated)
+            row[2] = bool(truncated)
+            self._see(k, observation)
+            if terminated or truncated:
+                ended.append(k)
+        rows[:, 3] = self.is_interrupted()
+        self.ended = frozenset(ended)
+        return rows
+
+    def see(self, observations: Rows) -> None:
+        """The environments are in the middle of episodes, in which these are seen."""
+        self._rows[:, FIRST:] = observations
+        self.ended = frozenset()
+
+    def _see(self, k: int, observation: Any) -> None:
+        row = self._rows[k, FIRST:]
+        if type(observation) is np.ndarray and observation.dtype == np.float32:
+            if observation.size == self.size:
+                row[:] = observation.reshape(-1)
+                if math.isfinite(row.dot(row)):
+                    return
+        row[:] = door.observation_vector(observation, self.size, partial(self._place, k))
+
+    def _place(self, k: int) -> str:
+        return door.unplaced(self.first + k)
