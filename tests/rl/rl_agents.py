@@ -58,9 +58,10 @@ def steered(environment):
 
         def step(self, action):
             box, self.action_space = self.action_space, self.several  # it may look for itself
-            result = super().step(number(self.several, action))
-            self.action_space = box
-            return result
+            try:
+                return super().step(number(self.several, action))
+            finally:
+                self.action_space = box
 
     class SteeredRules(environment):
         def __init__(self, *args, **options):
@@ -86,9 +87,9 @@ def steered(environment):
 gymnasium.register("Steered-v1", entry_point=steered(CartPoleEnv), max_episode_steps=500)
 
 
-def gym_cart_pole(kind):
+def gym_cart_pole(kind, **options):
     """Gymnasium's CartPole, or what is steered in it."""
-    return gymnasium.make("CartPole-v1" if kind in SEVERAL else "Steered-v1")
+    return gymnasium.make("CartPole-v1" if kind in SEVERAL else "Steered-v1", **options)
 
 
 def same_state(first, second):

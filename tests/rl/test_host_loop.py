@@ -4,42 +4,33 @@ import os
 import signal
 import traceback
 
-import gymnasium
 import numpy as np
 import pytest
+from rl_agents import every_agent, fit, gym_cart_pole, made, same_state
 from rl_worlds import Corridor
 
 import dilim
 from dilim.errors import NonFiniteError
-from dilim.rl import AGENTS, DQN, PPO, Interrupted
+from dilim.rl import DQN, PPO, Interrupted
 from dilim.rl.loop import play
 from dilim.rl.training import enter
 
-KINDS = [pytest.param(kind, id=name) for name, kind in AGENTS.items()]
-every_agent = pytest.mark.parametrize("kind", KINDS)
 SMALL = {"hidden_sizes": [8], "batch_size": 8}
 
 
-def cart_pole():
-    return gymnasium.make("CartPole-v1", max_episode_steps=40)
-
-
-def same_state(first, second):
-    (arrays, header), (others, other) = first.state(), second.state()
-    assert arrays.keys() == others.keys()
-    different = [name for name in arrays if not np.array_equal(arrays[name], others[name])]
-    return not different and header == other
+def cart_pole(kind=DQN):
+    return gym_cart_pole(kind, max_episode_steps=40)
 
 
 def compiled_agent(kind, env, **options):
     """An agent whose loop is compiled before its first turn."""
-    agent = kind.for_env(env, seed=3, **options)
+    agent = made(kind, env, seed=3, **options)
     agent.loop = dilim.compile(play, compile_after=0)
     return agent
 
 
 def eager_agent(kind, env, **options):
-    agent = kind.for_env(env, seed=3, **options)
+    agent = made(kind, env, seed=3, **options)
     agent.loop = play
     return agent
 
@@ -51,8 +42,8 @@ def eager_agent(kind, env, **options):
 def test_the_bits_are_those_of_eager(kind):
     agents = []
     for loop in (play, dilim.compile(play, compile_after=0, strict=True)):
-        env = cart_pole()
-        agent = kind.for_env(env, seed=3)
+        env = cart_pole(kind)
+        agent = made(kind, env, seed=3)
         world = enter(agent, env, None)
         for steps in (120, 1, 79, 300):
             loop(agent, world, steps, 1000)
@@ -168,9 +159,9 @@ class Fragile(Corridor):
 
 @every_agent
 def test_an_error_of_the_environment_keeps_its_place_and_the_agent_stays_whole(kind):
-    env = Fragile(at=51)  # one step more: the check of `for_env` makes one
+    env = fit(kind, Fragile)(at=51)  # one step more: the check of `for_env` makes one
     agent = compiled_agent(kind, env)
-    twin_env = Corridor()
+    twin_env = fit(kind, Corridor)()
     twin = eager_agent(kind, twin_env)
     with pytest.raises(RuntimeError, match="the belt came off at 51") as caught:
         agent.train(env, steps=1000)

@@ -66,7 +66,7 @@ def test_the_slices_show_the_loop():
     agent.train(CartPole(), steps=100)
     text = agent.slices()
     assert "\n    for _ in range(steps):\n" in text
-    assert "# graph: self.optimizer.step()" in text
+    assert "# graph: optimizer.step()" in text
     assert "# removed:" not in text
 
 

@@ -42,7 +42,7 @@ class DiscreteActions:
 
     def outward(self, actions: Tensor) -> Tensor:
         """(N,): actions as the environment counts them."""
-        return actions + self.start if self.start else actions
+        return actions + self.start
 
     def tensor(self, actions: npt.ArrayLike) -> Tensor:
         """int64 (N,): actions within an agent, from a file."""
