@@ -170,4 +170,63 @@ def f(x, n):
     ),
 }
 
-PROGRAMS = {**_GIVEN, **_SET, **_LOOPS, **_ELSE, **_NAMES}
+
+_BOX = """
+class Box:
+    def __init__(self):
+        self.w = dilim.tensor([1.0, 2.0, 3.0])
+        self.parts = [dilim.ones((3,)), dilim.tensor([0.0, -2.0, 0.5])]
+
+box = Box()
+KEPT = {}
+"""
+
+
+def _in_loops(taken):
+    """A tensor that the host gets in some turns of an inner loop, and the graph goes on with."""
+    source = f"""
+def f(x, n):
+    w = x
+    for i in range(11):
+        for j in range(12):
+            if x.sum() > 0:
+                {taken}
+    return w
+"""
+    return Small(_BOX + source, ("[dilim.ones(3), 0]", "[dilim.ones(3), 1]"), None, None)
+
+
+_IN_LOOPS = {
+    "an item at a computed place and an attribute, in loops": _in_loops(
+        "box.w = box.w * 0.5; box.parts[n % 2] = box.w"
+    ),
+    "an item at a computed place and a name, in loops": _in_loops(
+        "w = w * 0.5; box.parts[n % 2] = w"
+    ),
+    "an item at a computed place and one of a tuple, in loops": _in_loops(
+        "w = (w[0] * 0.5, j) if j else (x, j); box.parts[n % 2] = w[0]"
+    ),
+    "an item of a dict of the host and a name, in loops": _in_loops(
+        "w = w * 0.5; KEPT[j % 5 == 0] = w"
+    ),
+    "an item at a computed place and a name, in an endless loop": Small(
+        _BOX
+        + """
+def f(x, n):
+    k = 0
+    for i in range(11):
+        while True:
+            k += 1
+            if k % 4 == n:
+                break
+            box.w = box.w * 0.5
+            box.parts[i % 2] = box.w
+    return x
+""",
+        ("[dilim.ones(3), 0]", "[dilim.ones(3), 1]"),
+        None,
+        None,
+    ),
+}
+
+PROGRAMS = {**_GIVEN, **_SET, **_LOOPS, **_ELSE, **_NAMES, **_IN_LOOPS}

@@ -268,7 +268,7 @@ class Carried:
                 self.objects.refuse_given(place, self.now(place))
             if head is None or value is None or place[0] in ("cell", "held"):
                 continue
-            if not any(map(slicer.objects.may_be_given, self.objects.made(value))):
+            if not self.objects.may_be_given(value):
                 continue
             own = slicer.one_of.own(head)._data.cell
             if own.is_written:

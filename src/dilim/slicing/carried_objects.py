@@ -228,6 +228,12 @@ class CarriedObjects:
             found += [] if is_old else [owners.get(id(each), each)]
         return found
 
+    def may_be_given(self, value: Any) -> bool:
+        """Whether the host may have the object of a tensor that turns have made, in a value."""
+        objects, own = self.slicer.objects, self.slicer.one_of.own
+        made = [each for x in tensors_of(value) for each in self.made(x)]
+        return any(objects.may_be_given(x) or own(x)._data.cell in objects.unsure for x in made)
+
     def refuse_given(self, place: tuple[str, Any], value: Any) -> None:
         """Refuse to carry a tuple with a tensor of which the host has the object.
 
@@ -235,8 +241,7 @@ class CarriedObjects:
             Restart: the place is to be left to the host.
             Unsliceable: it is a name, or that did not help.
         """
-        made = [each for x in tensors_of(value) for each in self.made(x)]
-        if any(map(self.slicer.objects.may_be_given, made)):
+        if self.may_be_given(value):
             decision = left_to_host(self.slicer, place)
             if decision is None or decision in self.slicer.decisions:
                 raise Unsliceable("a loop carries a tuple with a tensor that the host has")
