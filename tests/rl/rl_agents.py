@@ -9,7 +9,7 @@ from gymnasium import spaces
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 
 import dilim
-from dilim.rl import AGENTS, SAC, TD3, TensorEnvironment
+from dilim.rl import AGENTS, PPO, SAC, TD3, TensorEnvironment
 from dilim.rl.actions import BoxActions, DiscreteActions
 
 KINDS = [pytest.param(kind, id=name) for name, kind in AGENTS.items()]
@@ -21,7 +21,7 @@ IN_A_BOX = [kind for kind in AGENTS.values() if BoxActions in kind.takes]
 """Agents that act with numbers between bounds."""
 
 _SMALL = {"hidden_sizes": [8], "batch_size": 16, "learning_starts": 20}
-SMALL = {TD3: _SMALL, SAC: _SMALL}
+SMALL = {TD3: _SMALL, SAC: _SMALL, PPO: {"rollout_length": 32, "epochs": 2, "minibatches": 2}}
 """Settings of agents whose defaults are too large for tests."""
 
 

@@ -49,15 +49,24 @@ def test_advantages_are_the_sum_of_what_was_better_than_expected():
 # --- updates --------------------------------------------------------------------------------
 
 
-def filled(kind, **options):
+BOX = {"action_low": [-1.0, -2.0], "action_high": [1.0, 2.0]}
+
+
+def filled(kind, box, **options):
     """An agent whose rollout of 4 steps of 2 environments is full; nothing was learned."""
-    agent = kind(3, [5], 2, 0.1, 0.9, rollout_length=4, seed=0, **options)
+    space = BOX if box else {}
+    agent = kind(3, [5], None, 0.1, 0.9, rollout_length=4, seed=0, **space, **options)
+    if box:
+        with dilim.no_grad():
+            agent.network.actor.log_std[...] = dilim.tensor([0.3, -0.2])
     agent.prepare_for(2)
     random = np.random.default_rng(1)
     draw = [dilim.asarray(random.normal(size=(4, 2, 3)), dtype=dilim.float32)]
     for t in range(4):
         ends = dilim.asarray([t == 1, False])
         actions = dilim.asarray(random.integers(0, 2, 2))
+        if box:
+            actions = dilim.asarray(random.normal(size=(2, 2)), dtype=dilim.float32)
         rewards = dilim.asarray(random.normal(size=2), dtype=dilim.float32)
         agent.rollout.add(draw[0][t], actions, rewards, ends)
     return agent, draw[0][3] + 1.0
@@ -67,14 +76,18 @@ def loss_in_numpy(kind, agent, weights, rows, old, gains, targets):
     """The loss of the class docstring in float64."""
     observations, actions = (x.numpy() for x in agent.rollout.steps())
     observations, actions = observations[rows].astype(np.float64), actions[rows]
-    half = len(weights) // 2
-    logits, values = (
-        np.tanh(observations @ w1 + b1) @ w2 + b2
-        for w1, b1, w2, b2 in (weights[:half], weights[half:])
+    scores, values = (
+        np.tanh(observations @ w1 + b1) @ w2 + b2 for w1, b1, w2, b2 in (weights[:4], weights[-4:])
     )
-    logp = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
-    new = logp[np.arange(len(rows)), actions]
-    entropy = -(np.exp(logp) * logp).sum(axis=1).mean()
+    if len(weights) == 9:
+        log_std = weights[4]
+        density = -0.5 * ((actions - scores) / np.exp(log_std)) ** 2 - log_std
+        new = (density - 0.5 * np.log(2 * np.pi)).sum(axis=1)
+        entropy = (log_std + 0.5 + 0.5 * np.log(2 * np.pi)).sum()
+    else:
+        logp = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+        new = logp[np.arange(len(rows)), actions]
+        entropy = -(np.exp(logp) * logp).sum(axis=1).mean()
     error = ((values[:, 0] - targets[rows]) ** 2).mean()
     if kind is A2C:
         return 0.5 * error - (new * gains[rows]).mean() - 0.01 * entropy
@@ -85,9 +98,10 @@ def loss_in_numpy(kind, agent, weights, rows, old, gains, targets):
 
 
 @BOTH
-def test_the_gradient_is_that_of_the_loss(kind, monkeypatch):
+@pytest.mark.parametrize("box", [False, True], ids=["several", "box"])
+def test_the_gradient_is_that_of_the_loss(kind, box, monkeypatch):
     options = {"epochs": 1, "minibatches": 1} if kind is PPO else {}
-    agent, following = filled(kind, entropy_bonus=0.01, max_gradient_norm=None, **options)
+    agent, following = filled(kind, box, entropy_bonus=0.01, max_gradient_norm=None, **options)
     parameters = agent.network.parameters()
     found = []
     monkeypatch.setattr(

@@ -3,12 +3,12 @@
 import gymnasium
 import numpy as np
 import pytest
-from rl_agents import IN_A_BOX, SEVERAL, SMALL, made, same_state
+from rl_agents import IN_A_BOX, SEVERAL, made, same_state
 from target_world import Target
 
 import dilim
 from dilim.errors import EnvironmentContractError
-from dilim.rl import SAC, TD3, Agent, CartPole, Pendulum
+from dilim.rl import A2C, PPO, SAC, TD3, Agent, CartPole, Pendulum
 from dilim.rl.loop import play
 from dilim.rl.training import enter
 
@@ -87,10 +87,14 @@ def test_those_that_need_a_box_say_so(kind):
 
 # --- learning -------------------------------------------------------------------------------
 
+_FEW = {"hidden_sizes": [32], "learning_rate": 3e-3}
 LEARNING = {
-    SAC: ({"hidden_sizes": [32], "learning_rate": 3e-3, "batch_size": 64}, 1500, 1),
-    TD3: ({**SMALL[TD3], "hidden_sizes": [32], "learning_rate": 3e-3, "batch_size": 64}, 1500, 1),
+    SAC: ({**_FEW, "batch_size": 64}, 1500, 1),
+    TD3: ({**_FEW, "batch_size": 64, "learning_starts": 100}, 1500, 1),
+    PPO: ({**_FEW, "gamma": 0.9, "rollout_length": 16}, 16_000, 16),
+    A2C: ({**_FEW, "gamma": 0.9}, 32_000, 16),
 }
+"""Settings, steps, and environments at once."""
 
 
 @pytest.mark.parametrize("kind", LEARNING)

@@ -18,19 +18,23 @@ class Rollout:
         length: T.
         count: N.
         observation_size: F, numbers in an observation.
+        action_shape: () for one of several actions, (A,) for A numbers.
 
     Attributes:
         observations: float32 (T, N, F).
-        actions: int64 (T, N).
+        actions: int64 (T, N), or float32 (T, N, A).
         rewards: float32 (T, N).
         ends: float32 (T, N), 1 where an episode was over after the step.
         place: steps in it.
     """
 
-    def __init__(self, length: int, count: int, observation_size: int) -> None:
+    def __init__(
+        self, length: int, count: int, observation_size: int, action_shape: tuple[int, ...] = ()
+    ) -> None:
         self.length, self.count = length, count
         self.observations = zeros((length, count, observation_size))
-        self.actions = zeros((length, count), dtype=int64)
+        kind = float32 if action_shape else int64
+        self.actions = zeros((length, count, *action_shape), dtype=kind)
         self.rewards = zeros((length, count))
         self.ends = zeros((length, count))
         self.place = 0
@@ -41,7 +45,7 @@ class Rollout:
         return self.place == self.length
 
     def add(self, observations: Tensor, actions: Tensor, rewards: Tensor, ends: Tensor) -> None:
-        """A step: (N, F), (N,), (N,), (N,)."""
+        """A step: (N, F), (N,) or (N, A), (N,), (N,)."""
         row = self.place
         self.observations[row] = observations
         self.actions[row] = actions
@@ -50,9 +54,9 @@ class Rollout:
         self.place += 1
 
     def steps(self) -> tuple[Tensor, Tensor]:
-        """Observations (T N, F) and actions (T N,) of a full rollout."""
-        size = self.observations.shape[2]
-        return self.observations.reshape((-1, size)), self.actions.reshape((-1,))
+        """Observations (T N, F) and actions (T N,) or (T N, A) of a full rollout."""
+        size, shape = self.observations.shape[2], self.actions.shape[2:]
+        return self.observations.reshape((-1, size)), self.actions.reshape((-1, *shape))
 
     def clear(self) -> None:
         """Begin anew."""
@@ -67,7 +71,8 @@ class Rollout:
         """Take over what `state_dict` gave, also of another number of environments."""
         if int(state["count"]) != self.count:
             self.__init__(  # type: ignore[misc]
-                self.length, int(state["count"]), self.observations.shape[2]
+                *(self.length, int(state["count"])),
+                *(self.observations.shape[2], self.actions.shape[2:]),
             )
         self.place = int(state["place"])
         for name in _ROWS:

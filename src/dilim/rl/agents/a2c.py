@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from dilim.optim.rmsprop import RMSprop
-from dilim.optim.schedules import Schedule
-from dilim.rl.agents.actor_critic import ActorCritic, rate_of
+from dilim.rl.agents.actor_critic import ActorCritic
+from dilim.rl.agents.settings import Rate, rate_of
 from dilim.tensors.tensor import Tensor
 
 
@@ -38,8 +38,8 @@ class A2C(ActorCritic):
         self,
         observation_size: int,
         hidden_sizes: Sequence[int] = (64, 64),
-        action_count: int = 2,
-        learning_rate: float | Schedule | Mapping[str, Any] = 7e-4,
+        action_count: int | None = None,
+        learning_rate: Rate = 7e-4,
         gamma: float = 0.99,
         *,
         rollout_length: int = 5,

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from dilim.nn.dense import MLP
 from dilim.nn.module import Module
-from dilim.optim.schedules import Schedule, from_dict
+from dilim.rl.actions import Actions, AnyActions, BoxActions
 from dilim.rl.agents.base import Agent
+from dilim.rl.agents.settings import check, rate_option
+from dilim.rl.distributions import Categorical, Gaussian
 from dilim.rl.returns import advantages
 from dilim.rl.rollout import Rollout
-from dilim.tensors.elementwise import exp, where
-from dilim.tensors.indexing import take_along_axis
+from dilim.tensors.creation import zeros, zeros_like
+from dilim.tensors.elementwise import where
+from dilim.tensors.manipulation import concat
 from dilim.tensors.random import Generator
-from dilim.tensors.reductions import log_softmax
 from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
 
@@ -25,32 +27,63 @@ _OPTIONS: Final = (
 )
 
 
-class ActorAndCritic(Module):
-    """Two networks: the logits of the policy, and the value of a state.
+class GaussianActor(Module):
+    """Scores of a `Gaussian`: m from a network, and log s, which is the same in all states.
 
     Attributes:
-        actor: (..., F) to (..., A).
+        mean: m, (..., F) to (..., A).
+        log_std: log s, (A,), 0 at first.
+    """
+
+    def __init__(self, mean: MLP, count: int) -> None:
+        self.mean = mean
+        self.log_std = zeros((count,), requires_grad=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., F) to (..., 2 A)."""
+        mean = self.mean(x)
+        return concat([mean, zeros_like(mean) + self.log_std], axis=-1)
+
+
+class ActorAndCritic(Module):
+    """Two networks: the scores of the policy, and the value of a state.
+
+    Attributes:
+        actor: (..., F) to (..., A); in a Box to (..., 2 A).
         critic: (..., F) to (..., 1).
     """
 
     def __init__(
-        self, size: int, hidden: list[int], count: int, activation: str, init: str, g: Generator
+        self,
+        size: int,
+        hidden: list[int],
+        actions: Actions,
+        activation: str,
+        init: str,
+        g: Generator,
     ) -> None:
-        self.actor = MLP(size, [*hidden, count], activation, init=init, generator=g)
+        actor = MLP(size, [*hidden, actions.count], activation, init=init, generator=g)
+        is_box = isinstance(actions, BoxActions)
+        self.actor: Module = GaussianActor(actor, actions.count) if is_box else actor
         self.critic = MLP(size, [*hidden, 1], activation, init=init, generator=g)
 
 
 class ActorCritic(Agent):
     """A policy and a value function that learn from the steps of the present policy.
 
-    pi(a|s) = softmax(actor(s))[a], V(s) = critic(s). After ``rollout_length`` steps of all
-    environments there is an update; see the subclass for the loss. Its advantages are those of
-    `dilim.rl.returns.advantages`. After a cut, gamma V of what was seen last counts as reward.
+    Of several actions pi(a|s) = softmax(actor(s))[a]. In a Box, which within the agent reaches
+    from -1 to 1, each number of an action is normal with mean actor(s) and a standard deviation
+    that is learned too; what lies outside is clipped at the environment's door, and learned from as
+    it was drawn. V(s) = critic(s).
+
+    After ``rollout_length`` steps of all environments there is an update; see the subclass for the
+    loss. Its advantages are those of `dilim.rl.returns.advantages`. After a cut, gamma V of what
+    was seen last counts as reward.
 
     Args:
         observation_size: F, numbers in an observation.
         hidden_sizes: outputs of the hidden layers, of either network.
-        action_count: A, actions to choose from.
+        action_count: A, actions to choose from; None for 2, or for a Box.
         learning_rate: a number or a schedule of the number of updates.
         gamma: discount per step, from 0 to 1.
         rollout_length: T, steps of each environment per update. Steps left over at the end of
@@ -61,16 +94,18 @@ class ActorCritic(Agent):
         max_gradient_norm: to which gradients are scaled down; None for no limit.
         activation: of the hidden layers, see `dilim.nn.MLP`.
         init: of the weights, see `dilim.nn.Dense`.
-        options: ``action_start``, ``seed``, ``window_size``: see `Agent`.
+        options: ``action_start``, ``action_low``, ``action_high``, ``seed``, ``window_size``: see
+            `Agent`.
     """
 
+    takes: ClassVar[tuple[type[Actions], ...]] = AnyActions
     parts: ClassVar[tuple[str, ...]] = ("network", "optimizer", "rollout")
 
     def __init__(
         self,
         observation_size: int,
         hidden_sizes: Sequence[int],
-        action_count: int,
+        action_count: int | None,
         gamma: float,
         *,
         rollout_length: int,
@@ -91,18 +126,27 @@ class ActorCritic(Agent):
         self.activation, self.init = activation, init
         self._check_options()
         self.network = ActorAndCritic(
-            *(self.observation_size, self.hidden_sizes, self.action_count, activation, init),
+            *(self.observation_size, self.hidden_sizes, self.actions, activation, init),
             self.network_generator,
         )
-        self.rollout = Rollout(self.rollout_length, 1, self.observation_size)
+        is_box = isinstance(self.actions, BoxActions)
+        self.distribution: Categorical | Gaussian = Gaussian() if is_box else Categorical()
+        self.rollout = self._rollout(1)
+
+    def _rollout(self, count: int) -> Rollout:
+        return Rollout(self.rollout_length, count, self.observation_size, self.actions.shape)
 
     def scores(self, observations: Tensor) -> Tensor:
-        """(..., F) to (..., A): logits."""
+        """(..., F) to (..., A), or in a Box to (..., 2 A); see `dilim.rl.distributions`."""
         return self.network.actor(observations)  # type: ignore[no-any-return]
 
+    def best(self, scores: Tensor) -> Tensor:
+        """The most probable actions."""
+        return self.distribution.best(scores)
+
     def explore(self, scores: Tensor) -> Tensor:
-        """A draw from softmax(scores)."""
-        return self.generator.categorical(scores)
+        """Draws from the policy."""
+        return self.distribution.draw(scores, self.generator)
 
     def values(self, observations: Tensor) -> Tensor:
         """(..., F) to (...): V."""
@@ -112,7 +156,7 @@ class ActorCritic(Agent):
         """See `Agent.prepare_for`."""
         super().prepare_for(count)
         if count != self.rollout.count:
-            self.rollout = Rollout(self.rollout_length, count, self.observation_size)
+            self.rollout = self._rollout(count)
 
     def remember(
         self,
@@ -155,10 +199,10 @@ class ActorCritic(Agent):
         return gains, values
 
     def policy(self, observations: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """log pi(a|s), (B,), and the mean entropy, () of steps (B, F) and (B,)."""
-        logp = log_softmax(self.scores(observations), axis=1)
-        chosen = take_along_axis(logp, actions[:, None], axis=1)[:, 0]
-        return chosen, -(exp(logp) * logp).sum(axis=1).mean()
+        """log pi(a|s), (B,), and the mean entropy, (), of B states (B, F) and their actions."""
+        scores = self.scores(observations)
+        logp = self.distribution.log_probability(scores, actions)
+        return logp, self.distribution.entropy(scores).mean()
 
     def forget_episode(self) -> None:
         """Drop the steps of the rollout that is being filled."""
@@ -168,32 +212,15 @@ class ActorCritic(Agent):
     @property
     def options(self) -> dict[str, Any]:
         """See `Agent.options`."""
-        rate = self.optimizer.learning_rate
-        return {
-            **super().options,
-            **{name: getattr(self, name) for name in _OPTIONS},
-            "learning_rate": rate.to_dict() if isinstance(rate, Schedule) else rate,
-        }
+        own = {name: getattr(self, name) for name in _OPTIONS}
+        return {**super().options, **own, "learning_rate": rate_option(self.optimizer)}
 
     def _check_options(self) -> None:
-        self.check(
+        check(
+            self,
             ("gamma", 0.0 <= self.gamma <= 1.0, "from 0 to 1"),
             ("gae_lambda", 0.0 <= self.gae_lambda <= 1.0, "from 0 to 1"),
             ("rollout_length", self.rollout_length >= 1, "at least 1"),
             ("entropy_bonus", 0.0 <= self.entropy_bonus < math.inf, "at least 0"),
             ("value_weight", 0.0 <= self.value_weight < math.inf, "at least 0"),
         )
-
-    def check(self, *conditions: tuple[str, bool, str]) -> None:
-        """Raises ValueError for the first (name, whether it fits, what is wanted) that does not."""
-        for name, fits, wanted in conditions:
-            if not fits:
-                raise ValueError(
-                    f"{type(self).__name__}: expected {name} {wanted}, received "
-                    f"{getattr(self, name)!r}"
-                )
-
-
-def rate_of(given: float | Schedule | Mapping[str, Any]) -> float | Schedule:
-    """A learning rate as it is, or from what `Schedule.to_dict` gave."""
-    return from_dict(given) if isinstance(given, Mapping) else given

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from dilim.optim.adam import Adam
-from dilim.optim.schedules import Schedule
-from dilim.rl.agents.actor_critic import ActorCritic, rate_of
+from dilim.rl.agents.actor_critic import ActorCritic
+from dilim.rl.agents.settings import Rate, check, rate_of
 from dilim.tensors.elementwise import clip, exp, minimum
 from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
@@ -46,8 +46,8 @@ class PPO(ActorCritic):
         self,
         observation_size: int,
         hidden_sizes: Sequence[int] = (64, 64),
-        action_count: int = 2,
-        learning_rate: float | Schedule | Mapping[str, Any] = 3e-4,
+        action_count: int | None = None,
+        learning_rate: Rate = 3e-4,
         gamma: float = 0.99,
         *,
         rollout_length: int = 128,
@@ -134,7 +134,8 @@ class PPO(ActorCritic):
 
     def _check_options(self) -> None:
         super()._check_options()
-        self.check(
+        check(
+            self,
             ("epochs", self.epochs >= 1, "at least 1"),
             ("minibatches", self.minibatches >= 1, "at least 1"),
             ("clip_range", 0.0 < self.clip_range < math.inf, "above 0"),
