@@ -115,6 +115,17 @@ def test_settings_of_the_agent(dilim, tmp_path):
     assert stored["baseline"] == "batch"
 
 
+def test_actions_that_are_numbers(dilim, tmp_path):
+    small = ("--hidden-sizes", "8", "--option", "batch_size=16", "--until", "none")
+    result = dilim("train", "pendulum", "--agent", "sac", "--episodes", "2", *small)
+    assert result.stdout.startswith("Training sac on pendulum, seed 0, up to 2 episodes.")
+    assert dilim("resume", "pendulum-1", "--episodes", "+1").exit_code == 0
+    assert dilim("evaluate", "pendulum-1", "--episodes", "2").exit_code == 0
+    assert "return -" in dilim("play", "pendulum-1", "--episodes", "1").stdout
+    result = dilim("train", "Pendulum-v1", "--episodes", "1", *small)  # nothing was tuned for it
+    assert result.stdout.startswith("Training sac on Pendulum-v1")
+
+
 def test_names_of_environments_are_not_particular(dilim):
     assert dilim("train", "Cart-Pole", "--episodes", "1").exit_code == 0
 
@@ -312,7 +323,8 @@ def test_a_name_with_a_slash_makes_no_folders(dilim, tmp_path):
         (["cartpol"], "unknown environment 'cartpol'; did you mean 'cartpole'?"),
         (["Blackjack-v9"], "unknown environment 'Blackjack-v9'; did you mean 'Blackjack-v1'?"),
         (["chess"], "unknown environment 'chess'; known are: acrobot, bandit, "),
-        (["Pendulum-v1"], "expected action_space to be a Discrete, received Box"),
+        (["Pendulum-v1", "--agent", "dqn"], "DQN: expected a Discrete set of actions, received a"),
+        (["cartpole", "--agent", "sac"], "SAC: expected a Box of actions, that is action_low and"),
         (["cartpole", "--agent", "reinforse"], "did you mean 'reinforce'?"),
         (["cartpole", "--option", "batch=3"], "did you mean 'batch_episodes'?"),
         (["cartpole", "--option", "gamma"], "expected such as batch_episodes=4, got 'gamma'"),

@@ -13,6 +13,8 @@ import gymnasium
 
 from dilim.cli.messages import CommandError, unknown_name
 from dilim.errors import DilimError
+from dilim.rl.actions import BoxActions, actions_of
+from dilim.rl.adapters import check_spaces
 from dilim.rl.agents.base import Agent
 from dilim.rl.agents.table import AGENTS
 from dilim.rl.envs.table import ENVIRONMENTS
@@ -52,16 +54,19 @@ def chosen_environment(name: str) -> str:
 
 
 def chosen_agent(environment: str, name: str | None) -> str:
-    """The name of an agent: by default the one that is known to be best, or the first.
+    """The name of an agent: by default the one that is known to be best, or the first that fits.
 
     Raises:
         CommandError: there is none of this name; the nearest is suggested.
+        DilimError: there is none for this environment.
     """
     if name is None:
         try:
             return default_agent(environment)
         except DilimError:
-            return next(iter(AGENTS))
+            env = make(environment)
+            check_spaces(env)
+            return "sac" if isinstance(actions_of(env), BoxActions) else next(iter(AGENTS))
     if name.lower() not in AGENTS:
         raise CommandError(unknown_name("agent", name, AGENTS))
     return name.lower()
