@@ -1,9 +1,10 @@
 """How fast agents train in CartPole, in fresh processes, with empty and with filled caches.
 
-*Steps a second* are counted after a warm-up, the loop being one native program. *Solved* goes from
-the start of the process to the first mean greedy return of 475 over 20 episodes, evaluations
-included; medians over seeds 0 to 4, the cache of compiled code being empty (``cold``) or filled
-(``warm``).
+*Steps a second* are counted after a warm-up, the loop being one native program; in the cases named
+``python`` Gymnasium's own CartPole is stepped by Python, in those named ``workers`` in processes of
+their own. *Solved* goes from the start of the process to the first mean greedy return of 475 over
+20 episodes, evaluations included; medians over seeds 0 to 4, the cache of compiled code being empty
+(``cold``) or filled (``warm``).
 
     python benchmarks/training.py [--quick] [--only dqn_small,solved] [--out FILE]
 """
@@ -24,8 +25,9 @@ from typing import Any
 from harness import SOURCE, UNSET, Row, writer
 
 PPO: dict[str, Any] = {"agent": "PPO", "options": {"learning_rate": 1e-3}}
+SMALL: dict[str, Any] = {"hidden_sizes": [64, 64], "batch_size": 32}
 CASES: dict[str, dict[str, Any]] = {
-    "dqn_small": {"agent": "DQN", "options": {"hidden_sizes": [64, 64], "batch_size": 32}},
+    "dqn_small": {"agent": "DQN", "options": SMALL},
     "dqn_zoo": {
         "agent": "DQN",
         "options": {
@@ -42,6 +44,9 @@ CASES: dict[str, dict[str, Any]] = {
     "ppo_4": {**PPO, "envs": 4, "options": {**PPO["options"], "rollout_length": 128}},
     "ppo_64": {**PPO, "envs": 64, "options": {**PPO["options"], "rollout_length": 32}},
     "ppo_512": {**PPO, "envs": 512, "options": {**PPO["options"], "rollout_length": 32}},
+    "dqn_python": {"agent": "DQN", "env": "CartPole-v1", "options": SMALL},
+    "ppo_4_python": {**PPO, "env": "CartPole-v1", "envs": 4},
+    "ppo_4_workers": {**PPO, "env": "CartPole-v1", "envs": 4, "workers": 2},
     "reinforce": {
         "agent": "REINFORCE",
         "options": {"hidden_sizes": [64], "activation": "tanh", "learning_rate": 0.007},
@@ -54,19 +59,25 @@ SEEDS = range(5)
 # ------------------------------------------------------------------ in the fresh process
 def child(case: str, seed: int, until: float | None) -> Row:
     """Steps a second of training, or what it took to solve CartPole."""
+    import gymnasium
+
     import dilim.rl
 
     settings = CASES[case]
     env, envs = dilim.rl.CartPole(), settings.get("envs", 1)
+    how: dict[str, Any] = {"num_envs": envs}
+    if "env" in settings:
+        env = gymnasium.make(settings["env"])
+        how["num_workers"] = settings.get("workers", 0)
     agent = getattr(dilim.rl, settings["agent"]).for_env(env, seed=seed, **settings["options"])
     if until is not None:
         agent.train(env, steps=2_000_000 // envs * envs, num_envs=envs, until=until)
         return {"steps": agent.steps, "evaluation": agent.last_evaluation}
     block = 512 * 32
-    agent.train(env, steps=2 * block, num_envs=envs)  # by then it is compiled
+    agent.train(env, steps=2 * block, **how)  # by then it is compiled
     counts, started = 0, time.perf_counter()
     while time.perf_counter() - started < 3.0:
-        agent.train(env, steps=block, num_envs=envs)
+        agent.train(env, steps=block, **how)
         counts += block
     return {"steps_per_s": counts / (time.perf_counter() - started)}
 

@@ -11,7 +11,7 @@ from rl_worlds import Corridor
 
 import dilim
 from dilim.errors import NonFiniteError
-from dilim.rl import DQN, PPO, Interrupted
+from dilim.rl import DQN, PPO, Agent, Interrupted
 from dilim.rl.loop import play
 from dilim.rl.training import enter
 
@@ -138,6 +138,16 @@ def test_each_of_several_has_a_seed_of_its_own():
     agent.train(env, steps=4, num_envs=4)
     seen = agent.rollout.observations[0].numpy()
     assert len({tuple(row) for row in seen}) == 4
+
+
+def test_several_go_on_from_a_file_with_new_episodes(tmp_path):
+    agent = eager_agent(PPO, cart_pole(), hidden_sizes=[8])
+    agent.train(cart_pole(), steps=400, num_envs=4)
+    agent.save(tmp_path / "agent")
+    resumed = Agent.load(tmp_path / "agent")
+    with pytest.warns(UserWarning, match="cannot take over a state .Python steps several of it"):
+        resumed.train(cart_pole(), steps=400)
+    assert (resumed.steps, resumed.log.lengths.shape) == (800, (4,))
 
 
 # --- errors ---------------------------------------------------------------------------------

@@ -155,11 +155,10 @@ def actions_of(env: Any) -> Actions:
         ) from error
 
 
-def several(actions: Tensor) -> list[Any]:
+def several(actions: Tensor | npt.NDArray[Any]) -> list[Any]:
     """The actions of (N,) or (N, ...) as Python has them: ints, or new arrays."""
-    if actions.dtype == int64:
-        return actions.tolist()  # type: ignore[no-any-return]
-    return list(actions.numpy(copy=True))
+    array = actions.numpy() if isinstance(actions, Tensor) else actions
+    return array.tolist() if array.dtype.kind in "iu" else list(array.copy())
 
 
 def single(actions: Tensor) -> int | npt.NDArray[np.float32]:

@@ -295,11 +295,31 @@ def environment_like(env: Environment) -> Environment:
     if isinstance(env, TensorEnvironment):
         return env  # only its rules are used
     if getattr(env, "spec", None) is not None:
-        return gymnasium.make(env.spec)
+        try:
+            return gymnasium.make(env.spec)
+        except (gymnasium.error.Error, ValueError):
+            pass  # a wrapper of the user's may not say how it is made
     try:
         return copy.deepcopy(env)
     except Exception as error:
         raise EnvironmentContractError(
             f"train: cannot make a second {type(env).__name__} to evaluate in ({error}); pass "
             "evaluation_env="
+        ) from error
+
+
+def copied(env: Environment) -> Environment:
+    """Another environment of the same kind with the same settings.
+
+    Raises:
+        EnvironmentContractError: it can neither be copied nor made again.
+    """
+    try:
+        return copy.deepcopy(env)
+    except Exception as error:
+        if getattr(env, "spec", None) is not None:
+            return gymnasium.make(env.spec)
+        raise EnvironmentContractError(
+            f"train: num_envs= needs copies of {type(env).__name__}, which cannot be copied "
+            f"({error}); give it a __deepcopy__"
         ) from error

@@ -98,7 +98,7 @@ def evaluate(agent: Agent, env: adapters.Environment, episodes: int, seed: int) 
 
     trial = agent.trial
     if trial is None or trial.world.env is not env or trial.world.count != count:
-        trial = agent.trial = Trial(world_of(env, count, place))
+        trial = agent.trial = Trial(world_of(env, count, 0, place))
     if isinstance(trial.world, HostWorld):
         trial.world.place = place
     for number in range(rounds):

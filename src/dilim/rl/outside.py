@@ -28,13 +28,14 @@ class Outside:
         first: the number of the first one, for messages.
 
     Attributes:
+        count: N.
         size: F, numbers in an observation.
         ended: those whose episode is over, or was never begun.
         is_interrupted: whether to pause after a step.
     """
 
     def __init__(self, envs: list[adapters.Environment], first: int = 0) -> None:
-        self.envs, self.first = envs, first
+        self.envs, self.count, self.first = envs, len(envs), first
         self.size = math.prod(envs[0].observation_space.shape)
         self._rows = np.zeros((len(envs), FIRST + self.size), np.float32)
         self._all = frozenset(range(len(envs)))
@@ -57,7 +58,7 @@ class Outside:
         self.ended = frozenset()
         return self._rows[:, FIRST:]
 
-    def step(self, actions: Tensor) -> Rows:
+    def step(self, actions: Tensor | npt.NDArray[Any]) -> Rows:
         """One step of all; the array is written anew by the next call.
 
         Args:

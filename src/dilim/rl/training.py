@@ -133,18 +133,26 @@ def run(
 
 
 def enter(
-    agent: Agent, env: adapters.Environment, seed: int | None, num_envs: int | None = None
+    agent: Agent,
+    env: adapters.Environment,
+    seed: int | None,
+    num_envs: int | None = None,
+    num_workers: int | None = None,
 ) -> World:
     """Let an agent begin in an environment, or go on in it; see `Agent.train`."""
     saved, world = agent._environment_state, agent._world
     count = agent.log.totals.shape[0] if num_envs is None else num_envs
-    is_same = world is not None and env is world.env and world.count == count
+    workers = num_workers or 0
+    if num_workers is None and world is not None and env is world.env and world.count == count:
+        workers = world.workers
+    wanted = (count, workers)
+    is_same = world is not None and env is world.env and (world.count, world.workers) == wanted
     if is_same and seed is None and saved is None:
         return world  # type: ignore[return-value]
     if count != agent.log.totals.shape[0]:
         agent.prepare_for(count)
     if world is None or not is_same:
-        world = world_of(env, count, agent.place)
+        world = world_of(env, count, workers, agent.place)
     if seed is not None:
         agent.generator.state = Generator(seed).split(2)[1].state
     elif saved is not None:

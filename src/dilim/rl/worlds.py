@@ -13,6 +13,7 @@ from dilim.rl import adapters, door
 from dilim.rl.envs import states
 from dilim.rl.envs.base import TensorEnvironment
 from dilim.rl.outside import FIRST, Outside
+from dilim.rl.workers import Workers
 from dilim.runtime.files import Arrays
 from dilim.slicing import apart
 from dilim.slicing.apart import Apart
@@ -31,6 +32,7 @@ class World(Protocol):
     Attributes:
         env: the environment.
         count: N.
+        workers: in how many processes besides this one they are.
         observation: what is seen now, float32 (N, F).
         is_sound: whether the last outcome was made of finite numbers.
         must_pause: whether somebody wants the loop to stop after the last step.
@@ -38,6 +40,7 @@ class World(Protocol):
 
     env: Any
     count: int
+    workers: int
     observation: Tensor
     is_sound: bool
     must_pause: bool
@@ -53,7 +56,7 @@ class World(Protocol):
 
 
 def world_of(
-    env: adapters.Environment, count: int, place: Callable[[int], str]
+    env: adapters.Environment, count: int, workers: int, place: Callable[[int], str]
 ) -> TensorWorld | HostWorld:
     """A world for an environment, in which nothing has begun; its rules alone if it is of tensors.
 
@@ -62,12 +65,28 @@ def world_of(
     Args:
         env: the environment.
         count: N.
+        workers: in how many processes environments are stepped that Python steps; 0 for this one.
         place: says which step of an environment it is, for errors.
+
+    Raises:
+        ValueError: they cannot be.
+        EnvironmentContractError: the environment cannot be copied.
     """
+    if not 0 <= workers <= count:
+        raise ValueError(
+            f"train: expected num_workers from 0 to the {count} of num_envs, received {workers}"
+        )
     if follows_rules(env):
+        if workers:
+            raise ValueError(
+                f"train: {type(env).__name__} is written in tensor operations and stepped by one "
+                f"native program; num_workers={workers} is for environments that Python steps"
+            )
         return TensorWorld(env, count)
-    others = [adapters.environment_like(env) for _ in range(count - 1)]
-    return HostWorld(env, Outside([env, *others]), place)
+    if workers:
+        return HostWorld(env, Workers(env, count, workers), workers, place)
+    others = [adapters.copied(env) for _ in range(count - 1)]
+    return HostWorld(env, Outside([env, *others]), 0, place)
 
 
 def follows_rules(env: adapters.Environment) -> bool:
@@ -83,6 +102,7 @@ class TensorWorld:
     """N episodes of a `TensorEnvironment` by its rules; its own running episode is left alone."""
 
     must_pause = False
+    workers = 0
 
     def __init__(self, env: TensorEnvironment, count: int) -> None:
         self.env = env
@@ -144,6 +164,7 @@ class HostWorld:
     Args:
         env: the environment.
         outside: it, or N of its kind.
+        workers: in how many processes those are; 0 for this one.
         place: says which step of an environment it is, for errors.
 
     Attributes:
@@ -151,10 +172,14 @@ class HostWorld:
     """
 
     def __init__(
-        self, env: adapters.Environment, outside: Outside, place: Callable[[int], str]
+        self,
+        env: adapters.Environment,
+        outside: Outside | Workers,
+        workers: int,
+        place: Callable[[int], str],
     ) -> None:
-        self.env, self.outside, self.place = env, outside, place
-        self.count = len(outside.envs)
+        self.env, self.outside, self.workers, self.place = env, outside, workers, place
+        self.count = outside.count
         self.is_sound = True
         self.must_pause = False
         self.waiting = self.count
@@ -201,13 +226,23 @@ class HostWorld:
         """Whether the environments may come upon the agent, or something that it holds.
 
         Then a loop that keeps the agent's state to itself must not be used.
+
+        Raises:
+            ValueError: there are copies of them, which would have copies of the agent.
         """
-        return apart.meets(self.outside, [agent], [self, agent._world, agent.trial])
+        found = apart.meets((self.env, self.outside), [agent], [self, agent._world, agent.trial])
+        if found and self.count > 1:
+            raise ValueError(
+                f"train: {type(self.env).__name__} uses the agent or a part of it, and its copies "
+                "would have copies of that; train with num_envs=1"
+            )
+        return found
 
     def go_on(self, observation: np.ndarray) -> None:
         """The environments are in the middle of episodes, in which this is seen."""
         self.observation = Tensor(observation)
-        self.outside.see(observation)
+        if isinstance(self.outside, Outside):
+            self.outside.see(observation)
         self.waiting = 0
 
 

@@ -308,6 +308,7 @@ class Agent(Learner, Savable):
         evaluation_episodes: int = 20,
         evaluation_env: adapters.Environment | None = None,
         num_envs: int | None = None,
+        num_workers: int | None = None,
     ) -> list[float]:
         """Train for so many more episodes or steps, whichever are reached first.
 
@@ -332,6 +333,9 @@ class Agent(Learner, Savable):
             num_envs: how many environments of the kind are stepped at once, each for as long as
                 it takes; ``steps`` counts those of all, and has to be a multiple. As many as
                 before, or 1, by default.
+            num_workers: in how many processes environments are stepped that Python steps; 0 for
+                this one, one after the other. As many as before, or 0, by default. It changes no
+                bit.
 
         Returns:
             The returns of the episodes that were finished, in order.
@@ -343,7 +347,7 @@ class Agent(Learner, Savable):
         rhythm = 25 if evaluate_every is None and until is not None else evaluate_every
         plan = Plan(episodes, steps, until, rhythm, evaluation_episodes)
         adapters.check_fits(env, self)
-        world = training.enter(self, env, seed, num_envs)
+        world = training.enter(self, env, seed, num_envs, num_workers)
         if plan.steps is not None and plan.steps % world.count:
             raise ValueError(
                 f"train: expected steps to be a multiple of the {world.count} environments, "

@@ -50,6 +50,8 @@ class EnvironmentState:
         env, name = world.env, type(world.env).__name__
         if not isinstance(world, HostWorld):
             return cls(name, world.get_state(), None, True, None)
+        if world.count > 1:
+            return cls(name, None, None, True, None)
         seen = world.observation.numpy(copy=True) if world.is_running else None
         if hasattr(env, "get_state") and hasattr(env, "set_state"):
             arrays = {name: np.array(x) for name, x in env.get_state().items()}
@@ -76,8 +78,9 @@ class EnvironmentState:
             generator.bit_generator.state = self.np_random
             if not self.running:
                 return True
+        reason = "it has no set_state" if world.count == 1 else "Python steps several of it"
         warnings.warn(
-            f"train: {type(env).__name__} cannot take over a state (it has no set_state), so that "
+            f"train: {type(env).__name__} cannot take over a state ({reason}), so that "
             "training goes on with a new episode and not exactly as it would have",
             stacklevel=5,
         )
