@@ -17,7 +17,7 @@ import numpy as np
 from dilim.slicing import heap
 from dilim.slicing.errors import OnHost, Unsliceable, attempted
 from dilim.slicing.numbers import Number
-from dilim.slicing.values import UNBOUND, Host, holds_host, owner_of
+from dilim.slicing.values import UNBOUND, Host, class_of, holds_host, owner_of
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def is_traced(function: Any) -> bool:
     if isinstance(owner, Tensor):
         return not isinstance(function, types.MethodType) or _is_dilims_module(function.__module__)
     if owner is not None and not isinstance(owner, types.ModuleType):
-        return _is_traced_module((owner if isinstance(owner, type) else type(owner)).__module__)
+        return _is_traced_module((owner if isinstance(owner, type) else class_of(owner)).__module__)
     if isinstance(function, type):
         return function is Tensor or function.__module__ == "dilim.tensors.tape"
     if isinstance(function, types.FunctionType | types.BuiltinFunctionType):
@@ -142,7 +142,9 @@ def is_traced(function: Any) -> bool:
 def is_hosts(function: Any) -> bool:
     """Whether a function or method is dilim's own and does more than tensor operations."""
     owner = owner_of(function)
-    is_method = owner is not None and is_dilims(owner if isinstance(owner, type) else type(owner))
+    is_method = owner is not None and is_dilims(
+        owner if isinstance(owner, type) else class_of(owner)
+    )
     return function.__module__ in _OF_HOST or (
         is_method and not _is_traced_module(function.__module__)
     )
@@ -182,7 +184,7 @@ def _of_class(slicer: Slicer, kind: type, name: str) -> Callable[[], Any]:
         raise OnHost("an attribute of a class with a metaclass")
     raw = in_classes(kind, name)
     if raw is UNBOUND or hasattr(type(raw), "__get__"):
-        if isinstance(raw, staticmethod | types.FunctionType):
+        if isinstance(raw, staticmethod | classmethod | types.FunctionType):
             value = getattr(kind, name)
             return lambda: slicer.outside(value, f"{slicer.entry.path(kind)}.{name}")
         raise OnHost

@@ -13,7 +13,17 @@ from dilim.slicing import numbers
 from dilim.slicing.errors import Unsliceable
 from dilim.slicing.numbers import Number
 from dilim.slicing.tracing import SlicerTrace, is_used_up, symbolic, without_used_tape
-from dilim.slicing.values import UNBOUND, AtEntry, Choice, same_constant
+from dilim.slicing.values import (
+    UNBOUND,
+    AtEntry,
+    Choice,
+    are_alike,
+    class_of,
+    is_tuple,
+    like,
+    named,
+    same_constant,
+)
 from dilim.tensors.elementwise import where
 from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
@@ -25,7 +35,7 @@ class ChangesType(Exception):
 
 def is_bundle(value: Any) -> bool:
     """Whether a value is a tuple that a loop can carry."""
-    return value.__class__ is tuple and bool(value) and all(map(is_carriable, value))
+    return is_tuple(value) and bool(value) and all(map(is_carriable, value))
 
 
 def is_carriable(value: Any) -> bool:
@@ -35,8 +45,8 @@ def is_carriable(value: Any) -> bool:
 
 def flatten(value: Any, flat: list[Tensor], trace: SlicerTrace) -> Any:
     """Append the tensors of a value; its shape: what is needed to put it together again."""
-    if value.__class__ is tuple:
-        return [flatten(x, flat, trace) for x in value]
+    if is_tuple(value):
+        return TupleShape(class_of(value), tuple(flatten(x, flat, trace) for x in value))
     if isinstance(value, Tensor):
         flat.append(_in_graph(trace, without_used_tape(trace, value)))
         return type_of(value)
@@ -62,8 +72,9 @@ def _in_graph(trace: SlicerTrace, x: Tensor) -> Tensor:
 
 def unflatten(shape: Any, given: Iterator[Tensor], at_head: bool = False) -> Any:
     """A value from its tensors; at the head of a turn, ints are counted from there."""
-    if shape.__class__ is list:
-        return tuple(unflatten(x, given, at_head) for x in shape)
+    if shape.__class__ is TupleShape:
+        parts = tuple(unflatten(x, given, at_head) for x in shape.parts)
+        return parts if shape.kind is tuple else named(shape.kind, parts)
     if shape.__class__ is tuple:
         return _word_of(next(given), shape)
     if shape.__class__ is OptionalShape:
@@ -84,10 +95,11 @@ def collect(trace: SlicerTrace, shape: Any, value: Any, out: list[Tensor]) -> No
     Raises:
         ChangesType: it is not like before the turn.
     """
-    if shape.__class__ is list:
-        if value.__class__ is not tuple or len(value) != len(shape):
+    if shape.__class__ is TupleShape:
+        is_like = is_tuple(value) and class_of(value) is shape.kind
+        if not is_like or len(value) != len(shape.parts):
             raise ChangesType
-        for part, x in zip(shape, value, strict=True):
+        for part, x in zip(shape.parts, value, strict=True):
             collect(trace, part, x, out)
         return
     if shape.__class__ is tuple:
@@ -124,8 +136,8 @@ def _collect_optional(
 
 def _zeros(trace: SlicerTrace, shape: Any) -> Iterator[Tensor]:
     """Tensors for a value that is not there."""
-    if shape.__class__ is list:
-        for part in shape:
+    if shape.__class__ is TupleShape:
+        for part in shape.parts:
             yield from _zeros(trace, part)
     elif shape.__class__ is Type:
         zero = False if shape.dtype.name == "bool" else 0
@@ -138,11 +150,19 @@ def zeros_like(value: Any) -> Any:
     """Zeros like a value, eager: what a name carries before it is bound."""
     if value.__class__ is Choice:
         return zeros_like(value.yes)
-    if value.__class__ is tuple:
-        return tuple(map(zeros_like, value))
+    if is_tuple(value):
+        return like(value, map(zeros_like, value))
     if isinstance(value, Tensor):
         return Tensor._from_array(np.zeros(value.shape, value.dtype.numpy))
     return numbers.kind_of(value)(0)
+
+
+@dataclass(frozen=True, slots=True)
+class TupleShape:
+    """The shape of a tuple of this class."""
+
+    kind: type
+    parts: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +267,6 @@ def go_together(a: Any, b: Any) -> bool:
         return type_of(a) == type_of(b) and _tape_of(a) == _tape_of(b)
     if numbers.is_number(a) and numbers.is_number(b):
         return numbers.kind_of(a) is numbers.kind_of(b)
-    if a.__class__ is tuple and b.__class__ is tuple and len(a) == len(b):
+    if are_alike(a, b):
         return all(map(go_together, a, b))
     return a.__class__ is b.__class__ and same_constant(a, b)

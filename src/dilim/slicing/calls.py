@@ -15,6 +15,7 @@ from dilim.slicing import (
     iterators,
     library,
     modes,
+    named_tuples,
     numbers,
     program,
     received,
@@ -22,17 +23,20 @@ from dilim.slicing import (
 )
 from dilim.slicing.attributes import is_dilims, is_module, is_traced
 from dilim.slicing.checked_ints import is_float, truncated
+from dilim.slicing.container_calls import is_method_of_fresh, is_unknown, method_of_outer, of_fresh
 from dilim.slicing.errors import OnHost, attempted
 from dilim.slicing.inlining import Given, inline
 from dilim.slicing.iterators import ITERATORS
 from dilim.slicing.made_functions import Derivative, Inner, derivative, refuse
 from dilim.slicing.number_calls import extreme, made_of_numbers
 from dilim.slicing.numbers import Number
-from dilim.slicing.operators import PLAIN, check_depth, is_constant, needs_value
+from dilim.slicing.operators import PLAIN, is_constant, needs_value
 from dilim.slicing.values import (
     Host,
+    Named,
     Range,
     View,
+    class_of,
     holds_host,
     holds_number,
     is_among,
@@ -57,6 +61,7 @@ _CALLABLES: Final = (types.FunctionType, types.BuiltinFunctionType, types.Method
 _OF_CLASSES: Final = (isinstance, issubclass, type, callable)
 _FUNCTIONS: Final = (types.FunctionType, types.MethodType, Inner)
 _MAKERS: Final = frozenset({list, dict})
+_SEQUENCES: Final = (list, tuple, Named, dict, range, View)
 _CONVERSIONS: Final = frozenset({int, float, bool})
 _READS: Final = {"item": None, "__float__": float, "__int__": int, "__bool__": bool}
 """Methods that give the number of a tensor -> of which kind; None for that of its dtype."""
@@ -91,6 +96,8 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
         return simple or library.prepare(slicer, function, node, args, keywords)
     if not isinstance(function, _FUNCTIONS):
         function = _called_method(slicer, function) or function
+    if its_own := named_tuples.method(slicer, function, args, keywords):
+        return its_own
     users = isinstance(function, _FUNCTIONS)
     if not users:
         refuse(*args, *keywords.values())
@@ -109,18 +116,20 @@ def prepare(slicer: Slicer, step: program.Step, node: ast.Call) -> Compute:
         return lambda: found
     if function is range and args and not keywords:
         return lambda: _range(args)
-    if _is_method_of_fresh(slicer, function):
-        return _fresh_method(slicer, function, args, keywords)
-    method = _method_of_outer(slicer, function, args)
+    if is_method_of_fresh(slicer, function):
+        return of_fresh(slicer, function, args, keywords)
+    method = method_of_outer(slicer, function, args)
     if method is not None and not keywords:
         return method
     if is_among(function, _MAKERS):
-        if any(x.__class__ not in (list, tuple, dict, range, View) for x in args) or _unknown(args):
+        if any(x.__class__ not in _SEQUENCES for x in args) or is_unknown(args):
             raise OnHost
         args = [_entered(slicer, x, True) for x in args]
         return lambda: slicer.make(attempted(function, *args, **keywords))
     if _is_pure(function):
         return lambda: _pure(slicer, function, args, keywords)
+    if classes.is_named(function):
+        return lambda: named_tuples.make(slicer, function, args, keywords)
     if users and not attributes.is_hosts(function):
         return lambda: inline(slicer, step, function, args, keywords)
     raise OnHost(f"{described(function)} is called")
@@ -186,7 +195,7 @@ def _arguments(slicer: Slicer, node: ast.Call) -> tuple[list[Any], dict[str, Any
     for x in node.args:
         if isinstance(x, ast.Starred):
             value = slicer.atom(x.value)
-            if value.__class__ not in (tuple, list, View):
+            if value.__class__ not in (tuple, Named, list, View):
                 raise OnHost("starred arguments of the host")
             args.extend(contents.opened(slicer, value))
         else:
@@ -201,10 +210,6 @@ def _arguments(slicer: Slicer, node: ast.Call) -> tuple[list[Any], dict[str, Any
         else:
             keywords[keyword.arg] = value
     return args, keywords
-
-
-def _unknown(values: Any) -> bool:
-    return any(x.__class__ in (Number, Range) or holds_host(x) for x in values)
 
 
 def _converted(kind: Any, x: Any) -> Any:
@@ -257,7 +262,7 @@ def _pure(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, An
         if function is isinstance and args[0].__class__ is Number and classes.are_plain(args[1]):
             return issubclass(args[0].kind, args[1])
         raise OnHost("a builtin of a number of the program")
-    if _unknown(given):
+    if is_unknown(given):
         raise OnHost
     if function is len and len(args) == 1 and args[0].__class__ in (list, dict):
         if id(args[0]) not in slicer.fresh:
@@ -267,6 +272,8 @@ def _pure(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, An
         raise OnHost("an object that shows a dict is looked at")
     if is_among(function, _OF_CLASSES):
         return _of_classes(slicer, function, args, keywords)
+    if Named in map(type, given) and not is_among(function, _ITERATING):
+        raise OnHost("a named tuple is looked at")
     is_shallow = is_among(function, _SHALLOW)
     args = [_entered(slicer, x, is_shallow, function) for x in args]
     keywords = {key: _entered(slicer, x, is_shallow) for key, x in keywords.items()}
@@ -291,7 +298,7 @@ def _of_classes(slicer: Slicer, function: Any, args: list[Any], keywords: dict[s
     if len(args) == 2 and not keywords and function is issubclass:
         return classes.is_subclass(slicer, *args)
     if len(args) == 1 and not keywords and function is type:
-        return type(*args)
+        return class_of(*args)
     if len(args) == 1 and not keywords and function is callable and type(args[0]) in _CALLABLES:
         return True
     raise OnHost(f"{function.__name__} asks an object of the user's")
@@ -306,6 +313,8 @@ def _entered(slicer: Slicer, x: Any, is_shallow: bool, function: Any = None) -> 
         is_shallow: whether it does not look at the items.
         function: the builtin.
     """
+    if x.__class__ is Named:
+        return tuple(x)
     if x.__class__ in ITERATORS:
         left = iterators.taken(slicer, x)
         return left if is_shallow else attempted(tuple, left)
@@ -341,58 +350,3 @@ def _flat(values: Any, depth: int = 0) -> list[Any]:
         else:
             found.append(x)
     return found
-
-
-def _is_method_of_fresh(slicer: Slicer, function: Any) -> bool:
-    owner = owner_of(function)
-    return id(owner) in slicer.fresh and isinstance(function, types.BuiltinMethodType)
-
-
-def _method_of_outer(slicer: Slicer, function: Any, args: list[Any]) -> Compute | None:
-    """How to call a method of a dict from outside that changes nothing; None for all others."""
-    owner = owner_of(function)
-    if type(owner) is not dict or not isinstance(function, types.BuiltinMethodType):
-        return None
-    name = function.__name__
-    if name in ("items", "keys", "values") and not args:
-        return lambda: View(owner, name)
-    if name == "get" and len(args) in (1, 2) and is_constant(args[0]):
-        return lambda: contents.item_or(slicer, owner, *args)
-    return None
-
-
-_OF_FRESH: Final = {
-    "append": (),
-    "extend": (),
-    "insert": (0,),
-    "pop": (0,),
-    "get": (0,),
-    "items": (),
-    "keys": (),
-    "values": (),
-    "copy": (),
-}
-"""Methods of lists and dicts of the region -> which arguments are an index or key."""
-
-
-def _fresh_method(
-    slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, Any]
-) -> Compute:
-    name, owner = function.__name__, function.__self__
-    if name not in _OF_FRESH or keywords:
-        raise OnHost(f"{name} of a list or dict")
-    if _unknown(args) and any(x.__class__ is not Number for x in args if _unknown([x])):
-        raise OnHost
-    if not all(is_constant(x) for x in (args[k] for k in _OF_FRESH[name] if k < len(args))):
-        raise OnHost("an index or key that is no constant")
-    if name in ("append", "extend", "pop", "insert"):
-        check_depth(slicer, owner)
-
-    def compute() -> Any:
-        given = [iterators.items(slicer, x) for x in args] if name == "extend" else args
-        result = attempted(function, *given)
-        if name in ("items", "keys", "values"):
-            return View(owner, name)
-        return slicer.make(result) if name == "copy" else result
-
-    return compute

@@ -18,7 +18,7 @@ from dilim.slicing.tracing import is_used_up
 from dilim.slicing.turn_gradients import TurnGradients
 from dilim.slicing.turn_objects import tensors_of
 from dilim.slicing.turn_writes import TurnWrites
-from dilim.slicing.values import UNBOUND, Choice, Conflict, Held, Host, is_same, items_of
+from dilim.slicing.values import UNBOUND, Choice, Conflict, Held, Host, is_same, is_tuple, items_of
 from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
 
@@ -264,7 +264,7 @@ class Carried:
         slicer = self.slicer
         for place in heads:
             head, value = tensor_in(heads[place]), tensor_in(self.now(place))
-            if self.now(place).__class__ is tuple:
+            if is_tuple(self.now(place)):
                 self.objects.refuse_given(place, self.now(place))
             if head is None or value is None or place[0] in ("cell", "held"):
                 continue

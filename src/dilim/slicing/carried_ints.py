@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dilim.slicing import numbers, surprises
 from dilim.slicing.errors import Again, Before, Unsliceable
 from dilim.slicing.numbers import Number
-from dilim.slicing.values import Choice
+from dilim.slicing.values import Choice, is_tuple, like
 from dilim.tensors.tape import no_grad
 from dilim.tensors.tensor import Tensor
 
@@ -97,7 +97,7 @@ def ints_of(value: Any) -> Iterator[Any]:
     """The ints that a value is, or has inside, known or not."""
     if value.__class__ is int or (value.__class__ is Number and value.kind is int):
         yield value
-    elif value.__class__ is tuple:
+    elif is_tuple(value):
         for x in value:
             yield from ints_of(x)
     elif value.__class__ is Choice:
@@ -119,8 +119,8 @@ def _are_wide(ints: Iterable[Any]) -> bool:
 
 def _with_room(value: Any) -> Any:
     """A value whose ints are known to leave room for others to be added."""
-    if value.__class__ is tuple:
-        return tuple(map(_with_room, value))
+    if is_tuple(value):
+        return like(value, map(_with_room, value))
     if value.__class__ is Choice:
         return Choice(value.flag, _with_room(value.yes), value.no)
     is_int = value.__class__ is Number and value.kind is int

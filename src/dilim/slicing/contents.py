@@ -23,7 +23,7 @@ from dilim.slicing.attributes import in_classes, is_dilims, is_module, is_traced
 from dilim.slicing.errors import OnHost, Unsliceable, attempted
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import is_constant, needs_value
-from dilim.slicing.values import UNBOUND, Range, View, holds_host
+from dilim.slicing.values import UNBOUND, Named, Range, View, holds_host
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ def opened(slicer: Slicer, value: Any) -> Any:
     kind = type(value)
     if kind is View:
         return tuple(getattr(opened(slicer, value.owner), value.method)())
+    if kind is Named:
+        return tuple(value)
     if kind is tuple or id(value) in slicer.fresh:
         return value
     if kind is not list and kind is not dict:
@@ -131,8 +133,8 @@ def argument(
         raise OnHost("a value that is not known is given to a tensor operation")
     if isinstance(value, Tensor) or is_constant(value):
         return value
-    if kind in (tuple, list, dict):
-        if is_data and kind is not tuple and id(value) not in slicer.fresh:
+    if kind in (tuple, Named, list, dict):
+        if is_data and kind not in (tuple, Named) and id(value) not in slicer.fresh:
             raise OnHost("numbers from outside are given to a tensor")
         return _arguments(slicer, value, is_data=is_data, only_walks=only_walks, depth=depth + 1)
     if is_dilims(kind) or is_module(kind) or kind is type or is_traced(value):

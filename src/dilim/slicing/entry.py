@@ -20,13 +20,14 @@ from dilim import dtypes
 from dilim.ir.types import Type
 from dilim.runtime.devices import CPU, Storage
 from dilim.slicing.attributes import in_classes, is_dilims
+from dilim.slicing.classes import is_named
 from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.fingerprints import Fingerprint, is_standing
 from dilim.slicing.gates import Demands, Gate, tuple_of
 from dilim.slicing.host_tensors import place_in_whole, whole_of
 from dilim.slicing.numbers import BOUNDS, SMALL, Number, type_of_kind
 from dilim.slicing.operators import is_constant
-from dilim.slicing.values import UNBOUND
+from dilim.slicing.values import UNBOUND, like, with_items
 from dilim.tensors.cells import Cell
 from dilim.tensors.layouts import steps_to
 from dilim.tensors.random import default_generator
@@ -100,6 +101,10 @@ class Entry:
         self.constants[name] = value
         return name
 
+    def named(self, kind: type, items: str) -> str:
+        """Code for a named tuple, from that for a tuple of its items."""
+        return f"{self.constant(with_items)}({self.constant(kind)}, {items})"
+
     def has_constant(self, value: Any) -> bool:
         """Whether an object is part of the program."""
         return f"k{id(value)}" in self.constants
@@ -169,6 +174,8 @@ class Entry:
             self.guard(f"{path}.__class__ is {self.constant(kind)}")
             self.guard(f"{path} == {self.constant(value)}")
             return value
+        if kind is tuple or is_named(kind):
+            return self._tuple(value, path)
         if isinstance(value, BY_IDENTITY) or is_dilims(kind):
             if isinstance(value, types.MethodType):
                 self.guard(f"{path}.__class__ is {self.constant(types.MethodType)}")
@@ -181,16 +188,20 @@ class Entry:
             self.guard(f"{path} is {self.constant(value)}")
             return value
         self.guard(f"{path}.__class__ is {self.constant(kind)}")
-        if kind is tuple:
-            self.guard(f"len({path}) == {len(value)}")
-            self._path_of.setdefault(id(value), path)
-            return tuple(self.enter(x, f"{path}[{k}]") for k, x in enumerate(value))
         known = self._path_of.setdefault(id(value), path)
         if known != path:
             self.guard(f"{path} is {known}")
         else:
             self._distinct[path] = None
         return value
+
+    def _tuple(self, value: tuple[Any, ...], path: str) -> tuple[Any, ...]:
+        self.guard(f"{path}.__class__ is {self.constant(type(value))}")
+        self.guard(f"len({path}) == {len(value)}")
+        result = like(value, (self.enter(x, f"{path}[{k}]") for k, x in enumerate(value)))
+        for x in (value, result):
+            self._path_of.setdefault(id(x), path)
+        return result
 
     def _number(self, value: Any, path: str) -> Any:
         kind, bound = value.__class__, SMALL

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dilim.errors import GraphError
 from dilim.slicing.errors import Unsliceable
-from dilim.slicing.values import Held, is_same, items_of
+from dilim.slicing.values import Held, are_alike, is_same, items_of
 
 if TYPE_CHECKING:
     from dilim.slicing.actions import Action
@@ -131,6 +131,6 @@ def _are_same(a: tuple[Any, ...] | None, b: tuple[Any, ...]) -> bool:
 
 def _is_one(x: Any, y: Any) -> bool:
     """Whether two items are one; a tuple may have been taken apart and made again in a branch."""
-    if x.__class__ is y.__class__ is tuple:
+    if are_alike(x, y):
         return _are_same(x, y)
     return x is y or is_same(x, y)

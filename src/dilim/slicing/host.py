@@ -25,6 +25,7 @@ from dilim.slicing.values import (
     Range,
     View,
     holds_host,
+    is_tuple,
     owner_of,
 )
 from dilim.tensors.cells import Cell, Frame, Handle
@@ -176,12 +177,13 @@ class Objects:
             return f"range({', '.join(parts)})"
         if kind is View:
             return f"{self.expression(value.owner, action)}.{value.method}()"
-        if kind is tuple:
+        if is_tuple(value):
             slot = self.entry.slot(value) if value else None
             if slot is not None:
                 return f"S[{slot}]"
             inner = ", ".join(self.expression(x, action) for x in value)
-            return f"({inner}{',' if len(value) == 1 else ''})"
+            text = f"({inner}{',' if len(value) == 1 else ''})"
+            return text if kind is tuple else self.entry.named(value.kind, text)
         if kind in (list, dict) and self.entry.slot(value) is None and self.is_fresh(value):
             return self.containers.expression(value, action)
         if id(value) in self.makings:

@@ -12,7 +12,7 @@ from dilim.slicing import bundles, parts
 from dilim.slicing.errors import Restart, Unsliceable
 from dilim.slicing.numbers import Number
 from dilim.slicing.parts import Part
-from dilim.slicing.values import Choice, Held, Host, MadeFunction, items_of, owner_of
+from dilim.slicing.values import Choice, Held, Host, MadeFunction, is_tuple, items_of, owner_of
 from dilim.tensors.cells import Cell
 from dilim.tensors.tensor import Tensor
 
@@ -200,7 +200,7 @@ class Reached:
 def _tensors(value: Any) -> Iterator[Tensor]:
     if isinstance(value, Tensor):
         yield value
-    elif value.__class__ is tuple:
+    elif is_tuple(value):
         for x in value:
             yield from _tensors(x)
     elif isinstance(value, MadeFunction):
@@ -233,7 +233,7 @@ def containers(
         value = places.pop()
         if value.__class__ in _WITHOUT:
             continue
-        if value.__class__ is tuple:
+        if is_tuple(value):
             places += value
         elif isinstance(value, MadeFunction):
             places += value.parts()

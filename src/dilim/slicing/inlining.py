@@ -16,7 +16,7 @@ from dilim.slicing.made_functions import Inner
 from dilim.slicing.numbers import Number
 from dilim.slicing.retreats import Retreat
 from dilim.slicing.source import function_of
-from dilim.slicing.values import NEW_LIST, UNBOUND, Host
+from dilim.slicing.values import NEW_LIST, UNBOUND, Host, is_tuple
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def is_installed(function: types.FunctionType) -> bool:
 
 def _is_of_dilim(x: Any) -> bool:
     """Whether a value is a tensor, or something else that graphs know of."""
-    if x.__class__ in (tuple, list):
+    if x.__class__ is list or is_tuple(x):
         return any(map(_is_of_dilim, x))
     if x.__class__ is dict:
         return any(map(_is_of_dilim, x.values()))

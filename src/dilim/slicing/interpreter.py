@@ -26,7 +26,7 @@ from dilim.slicing.report import Notes
 from dilim.slicing.tapes import Tapes
 from dilim.slicing.tracebacks import Caller
 from dilim.slicing.tracing import SlicerTrace, symbolic
-from dilim.slicing.values import AtEntry, Choice
+from dilim.slicing.values import AtEntry, Choice, like
 from dilim.tensors.random import default_generator
 from dilim.tensors.tensor import Tensor
 
@@ -271,9 +271,9 @@ class Interpreter:
                 symbol._requires_grad = result._requires_grad
                 return symbol
             return result
-        if result.__class__ in (tuple, list):
+        if isinstance(result, tuple | list):
             items = [self.in_graph(x) for x in result]
-            return tuple(items) if result.__class__ is tuple else self.make(items)
+            return like(result, items) if isinstance(result, tuple) else self.make(items)
         if result.__class__ is dict:
             return self.make({key: self.in_graph(x) for key, x in result.items()})
         if result is default_generator():

@@ -24,7 +24,7 @@ from dilim.slicing.errors import OnHost, attempted
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import beside, check_depth, is_constant, needs_value
 from dilim.slicing.parts import Part
-from dilim.slicing.values import Host, Result, View, holds_hidden, is_received
+from dilim.slicing.values import Host, Named, Result, View, holds_hidden, is_received, is_tuple
 from dilim.tensors.dispatch import apply
 from dilim.tensors.tensor import Tensor
 
@@ -86,7 +86,7 @@ def read(slicer: Slicer, step: program.Step, node: ast.Subscript) -> Callable[[]
         return item
     _need_known(index)
     if index.__class__ is Number:
-        if owner.__class__ is tuple or (owner.__class__ is list and id(owner) in slicer.fresh):
+        if is_tuple(owner) or (owner.__class__ is list and id(owner) in slicer.fresh):
             return picking.read(slicer, step, owner, index)
         raise needs_value(index)
     if not is_constant(index):
@@ -95,6 +95,8 @@ def read(slicer: Slicer, step: program.Step, node: ast.Subscript) -> Callable[[]
         return lambda: slicer.make(
             attempted(operator.getitem, contents.opened(slicer, owner), index)
         )
+    if owner.__class__ is Named:
+        return lambda: attempted(operator.getitem, tuple(owner), index)
     if owner.__class__ in (tuple, str, bytes, range) or id(owner) in slicer.fresh:
         return lambda: attempted(operator.getitem, owner, index)
     if owner.__class__ in (list, dict):
@@ -280,7 +282,7 @@ def display(slicer: Slicer, node: ast.Tuple | ast.List, target: str) -> Callable
     for element in node.elts:
         if isinstance(element, ast.Starred):
             value = slicer.atom(element.value)
-            if value.__class__ not in (tuple, list, View) or holds_hidden(value):
+            if value.__class__ not in (tuple, Named, list, View) or holds_hidden(value):
                 raise OnHost
             items.extend(contents.opened(slicer, value))
         else:

@@ -23,8 +23,11 @@ from dilim.slicing.values import (
     Conflict,
     Held,
     Host,
+    are_alike,
     holds_hidden,
+    is_tuple,
     items_of,
+    like,
     may_be_unbound,
     same_constant,
 )  # fmt: skip
@@ -164,9 +167,9 @@ class Join:
             return self._object(a, b)
         if numbers.is_number(a) and numbers.is_number(b):
             return self.number(a, b, what)
-        if a.__class__ is tuple and b.__class__ is tuple and len(a) == len(b):
+        if are_alike(a, b):
             made = [self.value(x, y, what) for x, y in zip(a, b, strict=True)]
-            return lambda results: tuple(make(results) for make in made)
+            return lambda results: like(a, (make(results) for make in made))
         if a.__class__ is b.__class__ and same_constant(a, b):
             return lambda _: a
         for x, y in ((a, b), (b, a)):
@@ -237,9 +240,9 @@ class Join:
                 *((value.tensor, other.tensor) if side == 0 else (other.tensor, value.tensor))
             )
             return lambda results: renewed(value, make(results))
-        if value.__class__ is tuple:
+        if is_tuple(value):
             made = [self.alone(side, x) for x in value]
-            return lambda results: tuple(make(results) for make in made)
+            return lambda results: like(value, (make(results) for make in made))
         if value.__class__ is Choice:
             flag, yes, no = (self.alone(side, x) for x in (value.flag, value.yes, value.no))
             return lambda results: Choice(flag(results), yes(results), no(results))

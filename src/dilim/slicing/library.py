@@ -12,7 +12,7 @@ from dilim.slicing.attributes import is_module
 from dilim.slicing.errors import OnHost, attempted
 from dilim.slicing.fingerprints import Kept
 from dilim.slicing.number_calls import with_tensors
-from dilim.slicing.values import Array, Host, holds_host, is_among, known, owner_of
+from dilim.slicing.values import Array, Host, holds_host, is_among, is_tuple, known, owner_of
 from dilim.tensors.creation import asarray, from_dlpack, from_numpy, tensor
 from dilim.tensors.tensor import Tensor
 
@@ -100,7 +100,7 @@ def _copied(slicer: Slicer, name: str, kind: Array) -> Tensor:
 
 def _is_view(result: Any, cells: set[Any]) -> bool:
     """Whether a result is, or holds, a tensor over some memory."""
-    if result.__class__ in (tuple, list):
+    if result.__class__ is list or is_tuple(result):
         return any(_is_view(x, cells) for x in result)
     return isinstance(result, Tensor) and getattr(result._data, "cell", None) in cells
 

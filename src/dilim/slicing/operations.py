@@ -25,6 +25,7 @@ from dilim.slicing import (
     items,
     iterators,
     made_functions,
+    named_tuples,
     numbers,
     program,
     rates,
@@ -45,7 +46,7 @@ from dilim.slicing.operators import (
     check_depth,
     is_constant,
 )
-from dilim.slicing.values import Choice, Host, View, holds_host, is_received, known
+from dilim.slicing.values import Choice, Host, Named, View, holds_host, is_received, is_tuple, known
 from dilim.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -154,6 +155,8 @@ def _attribute(slicer: Slicer, step: program.Step, node: ast.Attribute) -> Calla
         if found is not None:
             return lambda: found
         rates.refuse_other_uses(slicer, owner, node.attr)
+    if owner.__class__ is Named:
+        return named_tuples.attribute(slicer, step, owner, node.attr)
     getter = attributes.getter(slicer, node)
     if getter is None:
         return attributes.read(slicer, node)
@@ -186,7 +189,7 @@ def binary(
             )
             _need(x, is_told or isinstance(y, Tensor) or isinstance(known(x.kind), Type))
     if Host not in (a.__class__, b.__class__):
-        if a.__class__ in (list, tuple) and function in (operator.add, operator.mul):
+        if (a.__class__ is list or is_tuple(a)) and function in (operator.add, operator.mul):
             return _of_sequences(slicer, function, a, b)
         return lambda: calculated(slicer, step, function, a, b)
 
@@ -202,6 +205,7 @@ def _of_sequences(
     slicer: Slicer, function: Callable[[Any, Any], Any], a: Any, b: Any
 ) -> Callable[[], Any]:
     """How to put lists or tuples together, or repeat one; the items are handles."""
+    a, b = (tuple(x) if x.__class__ is Named else x for x in (a, b))
     is_known = b.__class__ is a.__class__ if function is operator.add else b.__class__ is int
     first = contents.opened(slicer, a)
     second = contents.opened(slicer, b) if is_known and function is operator.add else b

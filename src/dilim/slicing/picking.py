@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dilim.slicing import bundles, items, numbers, parts, program
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import needs_value
-from dilim.slicing.values import Choice
+from dilim.slicing.values import Choice, is_tuple, like
 from dilim.tensors.elementwise import where
 from dilim.tensors.tape import mode, no_grad
 from dilim.tensors.tensor import Tensor
@@ -84,7 +84,7 @@ def _is_one_of_two(*values: Sequence[Any]) -> bool:
 
 
 def _has_gradient(x: Any) -> bool:
-    if x.__class__ is tuple:
+    if is_tuple(x):
         return any(map(_has_gradient, x))
     return isinstance(x, Tensor) and x.requires_grad
 
@@ -108,9 +108,9 @@ def _flags(index: Number, size: int) -> list[Number]:
 def _picked(slicer: Slicer, flags: Sequence[Number], values: Sequence[Any]) -> Any:
     """That of some values whose flag holds."""
     first = values[0]
-    if first.__class__ is tuple:
+    if is_tuple(first):
         columns = zip(*values, strict=True)
-        return tuple(_picked(slicer, flags, column) for column in columns)
+        return like(first, (_picked(slicer, flags, column) for column in columns))
     trace = slicer.trace
     with no_grad():
         if isinstance(first, Tensor):

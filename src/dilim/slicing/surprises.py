@@ -22,7 +22,7 @@ from dilim.slicing.leaving import Level
 from dilim.slicing.numbers import Number
 from dilim.slicing.recorded_inside import plain_inputs
 from dilim.slicing.tracing import is_used_up
-from dilim.slicing.values import UNBOUND, Conflict, Host, MadeFunction, Range
+from dilim.slicing.values import UNBOUND, Conflict, Host, MadeFunction, Range, is_tuple
 from dilim.tensors import control
 from dilim.tensors.region_tape import Region
 from dilim.tensors.sites import user_site
@@ -150,7 +150,7 @@ _WITHOUT_TAPE: Final = frozenset({Number, Host, bool, int, float, str, type(None
 def _recorded_in(value: Any) -> Iterator[Tensor]:
     if isinstance(value, MadeFunction):
         parts: Iterable[Any] = value.parts()
-    elif value.__class__ in (tuple, list):
+    elif value.__class__ is list or is_tuple(value):
         parts = value
     elif value.__class__ is dict:
         parts = value.values()

@@ -9,7 +9,7 @@ from dilim.slicing import heap, parts
 from dilim.slicing.errors import Restart, Unsliceable
 from dilim.slicing.parts import Part
 from dilim.slicing.sides import kept_apart
-from dilim.slicing.values import Choice
+from dilim.slicing.values import Choice, is_tuple
 from dilim.tensors.cells import Cell
 from dilim.tensors.tensor import Tensor
 
@@ -106,7 +106,7 @@ def tensors_of(value: Any) -> list[Tensor]:
     """The tensors that a loop carries for a value, in their order."""
     if isinstance(value, Tensor):
         return [value]
-    if value.__class__ is tuple:
+    if is_tuple(value):
         return [x for part in value for x in tensors_of(part)]
     return tensors_of(value.yes) if value.__class__ is Choice else []
 

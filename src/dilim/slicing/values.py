@@ -208,6 +208,50 @@ class MadeFunction:
         return []
 
 
+class Named(tuple[Any, ...]):
+    """A named tuple that the region makes: its items.
+
+    Attributes:
+        kind: its class.
+    """
+
+    kind: type
+
+
+def named(kind: type, items: Iterable[Any]) -> Named:
+    """A named tuple of the region."""
+    made = Named(items)
+    made.kind = kind
+    return made
+
+
+def with_items(kind: type, items: tuple[Any, ...]) -> Any:
+    """The named tuple of a class that has these items, outside of the region."""
+    return tuple.__new__(kind, items)
+
+
+def is_tuple(value: Any) -> bool:
+    """Whether a value is a tuple of the region, named or not."""
+    return value.__class__ is tuple or value.__class__ is Named
+
+
+def class_of(value: Any) -> type:
+    """The class that an object has outside of the region."""
+    return value.kind if value.__class__ is Named else type(value)
+
+
+def like(value: tuple[Any, ...], items: Iterable[Any]) -> tuple[Any, ...]:
+    """A tuple of the region of the same class as another, with other items."""
+    kind = class_of(value)
+    return tuple(items) if kind is tuple else named(kind, items)
+
+
+def are_alike(a: Any, b: Any) -> bool:
+    """Whether both are tuples, of one class and equally long."""
+    both = is_tuple(a) and is_tuple(b)
+    return both and class_of(a) is class_of(b) and len(a) == len(b)
+
+
 class _Unbound:
     def __repr__(self) -> str:
         return "<unbound>"
@@ -248,7 +292,7 @@ def _holds(value: Any, kinds: tuple[type, ...], depth: int = 0) -> bool:
         return True
     if depth > 4:
         return False
-    if kind is tuple or kind is list:
+    if kind is list or is_tuple(value):
         return any(_holds(x, kinds, depth + 1) for x in value)
     if kind is dict:
         return any(_holds(x, kinds, depth + 1) for x in value.values())
@@ -262,7 +306,7 @@ def holds_number(value: Any, depth: int = 0) -> bool:
         return True
     if kind is slice:
         return any(map(holds_number, (value.start, value.stop, value.step)))
-    if depth < 5 and kind in (tuple, list):
+    if depth < 5 and (kind is list or is_tuple(value)):
         return any(holds_number(x, depth + 1) for x in value)
     if depth < 5 and kind is dict:
         return any(holds_number(x, depth + 1) for x in value.values())

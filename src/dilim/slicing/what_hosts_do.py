@@ -13,7 +13,17 @@ from dilim.slicing.errors import OnHost
 from dilim.slicing.escapes import escapes_of
 from dilim.slicing.harmless import LOOKING, METHODS, WALKING
 from dilim.slicing.iterators import ITERATORS
-from dilim.slicing.values import APPEND, METHOD, NEW_LIST, Host, Kinds, View, is_among, owner_of
+from dilim.slicing.values import (
+    APPEND,
+    METHOD,
+    NEW_LIST,
+    Host,
+    Kinds,
+    View,
+    is_among,
+    is_tuple,
+    owner_of,
+)
 
 if TYPE_CHECKING:
     from dilim.slicing.hosting import Hosting
@@ -178,7 +188,7 @@ def containers_in(value: Any, depth: int = 0) -> list[Any]:
         return [owner]
     if value.__class__ is View:
         return [value.owner]
-    if value.__class__ is tuple and depth < 4:
+    if is_tuple(value) and depth < 4:
         return [each for x in value for each in containers_in(x, depth + 1)]
     if value.__class__ in (list, dict, set) or value.__class__ in ITERATORS:
         return [value]
