@@ -18,6 +18,7 @@
     └── ExpressionError (ValueError)    text that cannot be evaluated (`dilim.scalar`)
 
     PerformanceWarning  (UserWarning)   compiled code that is slower than it needs to be
+    TrainingWarning     (UserWarning)   training that will not teach what it could
 
 Each class is also the built-in exception that a NumPy or PyTorch user would expect. A message
 names the operation, what was expected, what was received and, where known, the cure.
@@ -82,3 +83,7 @@ class ExpressionError(DilimError, ValueError):
 
 class PerformanceWarning(UserWarning):
     """Something that `dilim.compile` was given is right, but slower than it needs to be."""
+
+
+class TrainingWarning(UserWarning):
+    """Settings of an agent are allowed, but training with them will teach it little or nothing."""

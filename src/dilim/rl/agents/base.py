@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import warnings
+from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from dilim.dtypes import float32
-from dilim.errors import ShapeError
+from dilim.errors import ShapeError, TrainingWarning
 from dilim.optim.optimizer import Optimizer
 from dilim.rl import adapters, door, evaluation, training
 from dilim.rl.actions import Numbers, actions_from, actions_of, single
@@ -112,6 +114,10 @@ class Agent(Learner, Savable):
         self._environment_state: EnvironmentState | None = None
 
     # --- memory, see also `Learner` --------------------------------------------------------
+
+    def warnings_for(self, steps: int | None) -> Iterable[str]:
+        """What to say before so many steps (None: nobody knows) that will teach little."""
+        return ()
 
     def prepare_for(self, count: int) -> None:
         """Get ready to be trained in so many environments at once.
@@ -347,6 +353,8 @@ class Agent(Learner, Savable):
         rhythm = 25 if evaluate_every is None and until is not None else evaluate_every
         plan = Plan(episodes, steps, until, rhythm, evaluation_episodes)
         adapters.check_fits(env, self)
+        for text in self.warnings_for(plan.steps):
+            warnings.warn(f"{type(self).__name__}: {text}", TrainingWarning, stacklevel=2)
         world = training.enter(self, env, seed, num_envs, num_workers)
         if plan.steps is not None and plan.steps % world.count:
             raise ValueError(

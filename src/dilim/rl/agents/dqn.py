@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final, Self
 
+from dilim import dtypes
 from dilim.dtypes import float64
-from dilim.nn import losses
 from dilim.nn.dense import MLP
+from dilim.nn.module import Module
 from dilim.optim.adam import Adam
-from dilim.optim.schedules import LinearDecay, Schedule, from_dict
+from dilim.optim.schedules import Constant, LinearDecay, Schedule, from_dict
+from dilim.rl import adapters
 from dilim.rl.agents.base import Agent
+from dilim.rl.agents.dqn_checks import LOSSES, check_options, kept_dtype, warnings_for
+from dilim.rl.agents.dueling import Dueling
 from dilim.rl.agents.targets import follow
 from dilim.rl.replay import Batch, ReplayBuffer
 from dilim.tensors.creation import asarray
@@ -23,11 +26,13 @@ from dilim.tensors.tensor import Tensor
 _OPTIONS: Final = (
     *("hidden_sizes", "gamma", "buffer_capacity", "batch_size", "target_update_frequency"),
     *("target_update_rate", "learning_starts", "train_frequency", "gradient_steps", "double"),
-    *("loss", "max_gradient_norm", "activation", "init"),
+    *("dueling", "n_step", "prioritized", "priority_alpha", "memory_saving"),
+    *("observation_dtype", "max_gradient_norm", "activation", "init"),
 )
 EPSILON: Final = LinearDecay(1.0, 0.05, 5000)
 """The default: from always random to 5 % over 5,000 steps."""
-LOSSES: Final = {"huber": losses.huber, "mse": losses.mse}
+BETA: Final = LinearDecay(0.4, 1.0, 50_000)
+"""The default of ``priority_beta``: from 0.4 to 1 over 50,000 steps."""
 
 
 class DQN(Agent):
@@ -56,6 +61,17 @@ class DQN(Agent):
         train_frequency: steps between two times of learning.
         gradient_steps: updates at each of them.
         double: see above.
+        dueling: whether the network has two streams, see `dilim.rl.agents.dueling.Dueling`.
+        n_step: n; r becomes r_1 + gamma r_2 + ... of n steps, and s' what was seen after them,
+            counting with gamma^n; see `dilim.rl.links.returns_of_steps` for ends and cuts.
+        prioritized: whether steps are drawn by their errors, see
+            `dilim.rl.priorities.Priorities`; their losses are weighted.
+        priority_alpha: how much errors matter, from 0 (not at all) to 1.
+        priority_beta: how much the weights make up for it, from 0 to 1; a number or a schedule of
+            the number of steps.
+        memory_saving: whether observations are kept once, not twice; see `ReplayBuffer`.
+        observation_dtype: in which observations are kept; float32, or that of the environment's
+            space if it is a small integer and `for_env` is used.
         loss: l, "huber" or "mse".
         max_gradient_norm: to which gradients are scaled down; None for no limit.
         activation: of the hidden layers, see `dilim.nn.MLP`.
@@ -71,7 +87,8 @@ class DQN(Agent):
 
     Source: Mnih and others, Human-level control through deep reinforcement learning, Nature 518,
     2015, algorithm 1; van Hasselt and others, Deep reinforcement learning with double Q-learning,
-    AAAI 2016, equation (4), for ``double``.
+    AAAI 2016, equation (4), for ``double``; Hessel and others, Rainbow, AAAI 2018, for all of them
+    together.
     """
 
     parts: ClassVar[tuple[str, ...]] = ("network", "target", "optimizer", "replay")
@@ -93,6 +110,13 @@ class DQN(Agent):
         train_frequency: int = 1,
         gradient_steps: int = 1,
         double: bool = False,
+        dueling: bool = False,
+        n_step: int = 1,
+        prioritized: bool = False,
+        priority_alpha: float = 0.6,
+        priority_beta: float | Schedule | Mapping[str, Any] = BETA,
+        memory_saving: bool = False,
+        observation_dtype: str = "float32",
         loss: str = "huber",
         max_gradient_norm: float | None = None,
         activation: str = "relu",
@@ -107,19 +131,50 @@ class DQN(Agent):
         self.target_update_rate = float(target_update_rate)
         self.learning_starts = int(batch_size if learning_starts is None else learning_starts)
         self.train_frequency, self.gradient_steps = int(train_frequency), int(gradient_steps)
-        self.double = bool(double)
+        self.double, self.dueling, self.n_step = bool(double), bool(dueling), int(n_step)
+        self.prioritized, self.priority_alpha = bool(prioritized), float(priority_alpha)
+        beta = _schedule(priority_beta)
+        self.priority_beta = beta if isinstance(beta, Schedule) else Constant(float(beta))
+        self.memory_saving, self.observation_dtype = bool(memory_saving), observation_dtype
         self.loss_name = loss
         self.max_gradient_norm = max_gradient_norm
         self.activation, self.init = activation, init
-        self.epsilon_schedule = _schedule(epsilon_schedule)
-        self._check_options()
-        sizes, generator = [*self.hidden_sizes, self.action_count], self.network_generator
-        self.network = MLP(observation_size, sizes, activation, init=init, generator=generator)
-        self.target = MLP(observation_size, sizes, activation, init=init, generator=generator)
+        self.epsilon_schedule: Any = _schedule(epsilon_schedule)
+        check_options(self)
+        self.network, self.target = self._new_network(), self._new_network()
         self.target.load_state_dict(self.network.state_dict())
-        rate = from_dict(learning_rate) if isinstance(learning_rate, Mapping) else learning_rate
-        self.optimizer = Adam(self.network, rate, clip_norm=max_gradient_norm)
-        self.replay = ReplayBuffer(self.buffer_capacity, self.observation_size)
+        self.optimizer = Adam(self.network, _schedule(learning_rate), clip_norm=max_gradient_norm)
+        self.replay = self._new_replay()
+
+    def _new_network(self) -> Module:
+        generator = self.network_generator
+        if self.dueling:
+            sizes = self.observation_size, self.hidden_sizes, self.action_count
+            return Dueling(*sizes, self.activation, self.init, generator)
+        layers = [*self.hidden_sizes, self.action_count]
+        return MLP(
+            self.observation_size, layers, self.activation, init=self.init, generator=generator
+        )
+
+    def _new_replay(self) -> ReplayBuffer:
+        return ReplayBuffer(
+            self.buffer_capacity,
+            self.observation_size,
+            dtype=dtypes.as_dtype(self.observation_dtype),
+            linked=self.n_step > 1,
+            memory_saving=self.memory_saving,
+            alpha=self.priority_alpha if self.prioritized else None,
+        )
+
+    @classmethod
+    def for_env(cls, env: adapters.Environment, **options: Any) -> Self:
+        """See `Agent.for_env`; small integers are kept as they are."""
+        kept = kept_dtype(getattr(env, "observation_space", None))
+        return super().for_env(env, **{"observation_dtype": kept, **options})
+
+    def warnings_for(self, steps: int | None) -> Iterator[str]:
+        """See `Agent.warnings_for`."""
+        return warnings_for(self, steps)
 
     @property
     def epsilon(self) -> float:
@@ -148,7 +203,7 @@ class DQN(Agent):
         truncated: Tensor,
     ) -> None:
         """Keep a step of N environments; learn and move the target when it is time."""
-        self.replay.add(observations, actions, rewards, following, terminated)
+        self.replay.add(observations, actions, rewards, following, terminated, truncated)
         count = observations.shape[0]
         if self.steps >= self.learning_starts and self.steps % self.train_frequency < count:
             for _ in range(self.gradient_steps):
@@ -158,14 +213,28 @@ class DQN(Agent):
 
     def learn(self) -> None:
         """One update from a batch of remembered steps."""
-        batch = self.replay.sample(self.generator, self.batch_size)
-        wanted = self.targets(batch)
+        places = self.replay.draw(self.generator, self.batch_size)
+        if self.replay.links is not None:
+            batch, discounts = self.replay.returns(places, self.n_step, self.gamma)
+            wanted = self.targets(batch, discounts)
+        else:
+            batch = self.replay.at(places)
+            wanted = self.targets(batch)
         observations, actions = batch[0], batch[1]
-        values = take_along_axis(self.network(observations), actions[:, None], axis=1)
-        self.descend(LOSSES[self.loss_name](values[:, 0], wanted))
+        values = take_along_axis(self.network(observations), actions[:, None], axis=1)[:, 0]
+        loss = LOSSES[self.loss_name]
+        priorities = self.replay.priorities
+        if priorities is not None:
+            beta = self.priority_beta(asarray(self.steps, dtype=float64))
+            weights = priorities.weights(places, beta)
+            self.descend((weights * loss(values, wanted, reduction="none")).mean())
+            if not self.failed:
+                priorities.rate(places, (wanted - values).detach())
+        else:
+            self.descend(loss(values, wanted))
 
-    def targets(self, batch: Batch) -> Tensor:
-        """(B,): r + gamma (1 - terminated) max_a' Q_target(s', a')."""
+    def targets(self, batch: Batch, discounts: Tensor | None = None) -> Tensor:
+        """(B,): r + gamma (1 - terminated) max_a' Q_target(s', a'); or discounts (B,) for gamma."""
         _, _, rewards, following, terminated = batch
         with no_grad():
             values = self.target(following)
@@ -174,48 +243,47 @@ class DQN(Agent):
                 value = take_along_axis(values, best, axis=1)[:, 0]
             else:
                 value = values.max(axis=1)
-            return rewards + self.gamma * where(terminated, 0.0, value)
+            factor = self.gamma if discounts is None else discounts
+            return rewards + factor * where(terminated, 0.0, value)
 
     def move_target(self) -> None:
         """The target network becomes (1 - tau) itself + tau the network."""
         follow(self.target, self.network, self.target_update_rate)
 
+    def prepare_for(self, count: int) -> None:
+        """See `Agent.prepare_for`."""
+        super().prepare_for(count)
+        self.replay.prepare_for(count)
+
+    def forget_episode(self) -> None:
+        """See `Agent.forget_episode`."""
+        super().forget_episode()
+        self.replay.forget_episode()
+
+    @property
+    def must_pause(self) -> bool:
+        """See `Agent.must_pause`."""
+        return self.failed or self.replay.must_pause
+
+    def make_room(self) -> None:
+        """See `Agent.make_room`."""
+        self.replay.make_room()
+
     @property
     def options(self) -> dict[str, Any]:
         """See `Agent.options`."""
-        rate = self.optimizer.learning_rate
-        own = {name: getattr(self, name) for name in _OPTIONS if name != "loss"}
+        schedules = {
+            "epsilon_schedule": self.epsilon_schedule,
+            "priority_beta": self.priority_beta,
+            "learning_rate": self.optimizer.learning_rate,
+        }
         return {
             **super().options,
-            **own,
+            **{name: getattr(self, name) for name in _OPTIONS},
             "loss": self.loss_name,
-            "epsilon_schedule": self.epsilon_schedule.to_dict(),
-            "learning_rate": rate.to_dict() if isinstance(rate, Schedule) else rate,
+            **{k: x.to_dict() if isinstance(x, Schedule) else x for k, x in schedules.items()},
         }
 
-    def _check_options(self) -> None:
-        whole = (
-            *("buffer_capacity", "batch_size", "target_update_frequency"),
-            *("train_frequency", "gradient_steps"),
-        )
-        for name, fits, wanted in (
-            ("gamma", 0.0 <= self.gamma <= 1.0, "from 0 to 1"),
-            ("target_update_rate", 0.0 < self.target_update_rate <= 1.0, "above 0 and up to 1"),
-            ("loss_name", self.loss_name in LOSSES, " or ".join(map(repr, LOSSES))),
-            ("learning_starts", self.learning_starts >= 0, "at least 0"),
-            *((name, getattr(self, name) >= 1, "at least 1") for name in whole),
-            (
-                "max_gradient_norm",
-                self.max_gradient_norm is None or 0.0 < self.max_gradient_norm < math.inf,
-                "above 0, or None",
-            ),
-        ):
-            if not fits:
-                raise ValueError(
-                    f"DQN: expected {name.removesuffix('_name')} {wanted}, received "
-                    f"{getattr(self, name)!r}"
-                )
 
-
-def _schedule(given: Schedule | Mapping[str, Any]) -> Schedule:
+def _schedule(given: float | Schedule | Mapping[str, Any]) -> float | Schedule:
     return from_dict(given) if isinstance(given, Mapping) else given
