@@ -7,11 +7,12 @@ import traceback
 import numpy as np
 import pytest
 from rl_agents import every_agent, fit, gym_cart_pole, made, same_state
-from rl_worlds import Corridor
+from rl_worlds import Broken, Corridor
 
 import dilim
 from dilim.errors import NonFiniteError
 from dilim.rl import DQN, PPO, Agent, Interrupted
+from dilim.rl.evaluation import play_out
 from dilim.rl.loop import play
 from dilim.rl.training import enter
 
@@ -111,6 +112,26 @@ def test_cuts_are_told_apart_and_what_was_seen_last_is_kept(cut):
         agent.train(Corridor(cut=cut), steps=120)
     assert native.replay.terminated[:120].astype("int64").sum().item() == (0 if cut else 30)
     assert same_state(eager, native)
+
+
+def test_evaluations_are_native_but_for_the_steps():
+    env = cart_pole()
+    agent = compiled_agent(DQN, env, **SMALL)
+    agent.train(env, steps=300)
+    agent.trial_loop = play_out
+    expected = agent.evaluate(env, 5, seed=1)
+    agent.trial_loop = dilim.compile(play_out, compile_after=0, strict=True)
+    assert agent.evaluate(env, 5, seed=1) == expected
+    often = [x for x in agent.trial_loop.explain().transfers if x.runs > 5]
+    assert [(x.to_host, x.runs) for x in often] == [(True, sum(expected)), (False, sum(expected))]
+
+
+def test_bad_numbers_in_an_evaluation_are_told_with_their_place():
+    env = Broken(at=10, reward=np.nan, size=2)
+    agent = DQN(2, [8], 2, seed=0)
+    agent.trial_loop = dilim.compile(play_out, compile_after=0)
+    with pytest.raises(NonFiniteError, match="evaluation, episode 3: the reward is nan"):
+        agent.evaluate(env, 5)
 
 
 # --- several --------------------------------------------------------------------------------

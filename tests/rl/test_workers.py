@@ -10,11 +10,12 @@ import traceback
 import gymnasium
 import numpy as np
 import pytest
+from rl_agents import gym_cart_pole, made
 from rl_worlds import Corridor
 
 import dilim
 from dilim.errors import EnvironmentContractError, NonFiniteError
-from dilim.rl import A2C, DQN, CartPole, Interrupted
+from dilim.rl import A2C, DQN, SAC, CartPole, Interrupted
 from dilim.rl.workers import Workers, WorkerTraceback
 
 SMALL = {"hidden_sizes": [8], "rollout_length": 5}
@@ -82,6 +83,16 @@ def test_the_bits_do_not_depend_on_the_workers(workers):
         states.append((returns, state_of(agent)))
     assert states[0] == states[1]
     assert len(states[0][0]) > 5
+
+
+def test_actions_that_are_numbers_arrive_as_arrays():
+    returns = []
+    for count in (0, 1):
+        env = gym_cart_pole(SAC, max_episode_steps=40)
+        agent = made(SAC, env, seed=1)
+        returns.append(agent.train(env, steps=200, num_workers=count))
+    assert returns[0] == returns[1]
+    assert len(returns[0]) > 3
 
 
 def test_a_step_takes_one_send_and_one_receive():

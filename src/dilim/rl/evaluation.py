@@ -51,7 +51,7 @@ class Trial:
 def play_out(agent: Agent, trial: Trial, steps: int) -> None:
     """Best actions, until every episode of a trial has ended, or so many steps are made.
 
-    It is ordinary code over tensors, and compiled over a tensor environment.
+    It is ordinary code over tensors, and compiled.
     """
     world = trial.world
     with no_grad():

@@ -58,11 +58,15 @@ class Outside:
         self.ended = frozenset()
         return self._rows[:, FIRST:]
 
-    def step(self, actions: Tensor | npt.NDArray[Any]) -> Rows:
+    def step(self, actions: Tensor) -> Rows:
+        """`move` with actions in a tensor."""
+        return self.move(several(actions))
+
+    def move(self, actions: list[Any]) -> Rows:
         """One step of all; the array is written anew by the next call.
 
         Args:
-            actions: (N, ...), as the environments have them.
+            actions: one for each, as the environments have them.
 
         Raises:
             NonFiniteError, ShapeError, EnvironmentContractError: an environment gave what cannot
@@ -70,7 +74,7 @@ class Outside:
         """
         ended, self.ended = [], self._all
         rows = self._rows
-        for k, action in enumerate(several(actions)):
+        for k, action in enumerate(actions):
             result = adapters.check_step(self.envs[k].step(action))
             observation, reward, terminated, truncated, _ = result
             row = rows[k]

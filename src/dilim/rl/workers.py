@@ -25,6 +25,7 @@ from gymnasium.vector.utils import CloudpickleWrapper
 
 from dilim.errors import EnvironmentContractError
 from dilim.rl import adapters
+from dilim.rl.actions import several
 from dilim.rl.outside import FIRST, Outside, Rows
 from dilim.tensors.tensor import Tensor
 
@@ -77,10 +78,9 @@ class Workers:
     def step(self, actions: Tensor) -> Rows:
         """See `Outside.step`."""
         self._is_whole = False
-        numbers = actions.numpy()
-        for (a, b), rows in zip(
-            self._parts, self._ask("step", [numbers[a:b] for a, b in self._parts]), strict=True
-        ):
+        each = several(actions)
+        parts = self._ask("move", [each[a:b] for a, b in self._parts])
+        for (a, b), rows in zip(self._parts, parts, strict=True):
             self._rows[a:b] = rows
         self._rows[:, 3] = self.is_interrupted()
         self._is_whole = True

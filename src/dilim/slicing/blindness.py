@@ -116,12 +116,11 @@ def _is_plain(slicer: Hosting, atom: ast.AST) -> bool:
 
 
 def _is_new(slicer: Hosting, atom: ast.AST) -> bool:
-    """Whether an atom stands for a tensor that the program has made, with memory of its own."""
+    """Whether an atom stands for a tensor whose memory the program has made."""
     try:
         value = slicer.atom(atom) if isinstance(atom, ast.Name) else None
     except OnHost:
         return False
     if not isinstance(value, Tensor) or not slicer.trace.owns(value):
         return False
-    handle = slicer.trace.handle(value)
-    return handle.base is None and handle.cell.variable is None
+    return slicer.trace.handle(value).cell.variable is None
