@@ -16,7 +16,8 @@ from rl_worlds import Corridor
 import dilim
 from dilim.errors import EnvironmentContractError, NonFiniteError
 from dilim.rl import A2C, DQN, SAC, CartPole, Interrupted
-from dilim.rl.workers import Workers, WorkerTraceback
+from dilim.rl.processes import ProcessTraceback
+from dilim.rl.workers import Workers
 
 SMALL = {"hidden_sizes": [8], "rollout_length": 5}
 
@@ -110,7 +111,7 @@ def test_an_error_is_that_of_the_environment_with_its_own_traceback():
     with pytest.raises(LookupError) as caught:
         agent.train(env, steps=400, num_envs=4, num_workers=2)
     assert caught.value.args == ("no such corridor", 20)
-    assert isinstance(caught.value.__cause__, WorkerTraceback)
+    assert isinstance(caught.value.__cause__, ProcessTraceback)
     text = "".join(traceback.format_exception(caught.value))
     assert 'raise LookupError("no such corridor", self.count)' in text
     assert agent.steps == 19 * 4 - 4  # the check of `for_env` makes a step that is copied
@@ -154,7 +155,7 @@ def test_what_an_environment_prints_is_no_answer(capfd):
 def test_processes_end_with_the_world():
     workers = Workers(cart_pole(), 2, 2)
     assert workers.begin([1, 2]).shape == (2, 4)
-    processes = list(workers._processes)
+    processes = [x._process for x in workers._processes]
     assert all(x.poll() is None for x in processes)
     del workers
     deadline = time.monotonic() + 5.0
@@ -236,13 +237,11 @@ def test_an_environment_that_cannot_be_sent_is_named():
         agent_for(env).train(env, steps=10, num_envs=2)
 
 
-@pytest.mark.parametrize(
-    ("workers", "message"), [(0, "Corridor uses the agent or a part of it"), (2, "cannot send")]
-)
-def test_copies_of_an_environment_that_uses_the_agent_are_refused(workers, message):
+@pytest.mark.parametrize("workers", [0, 2])
+def test_copies_of_an_environment_that_uses_the_agent_are_refused(workers):
     env = Corridor()
     agent = env.agent = DQN(2, [8], 2, seed=1)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="Corridor uses the agent or a part of it"):
         agent.train(env, steps=10, num_envs=2, num_workers=workers)
 
 

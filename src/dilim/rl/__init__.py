@@ -25,6 +25,7 @@ from dilim.rl.envs import (
 from dilim.rl.presets import PRESETS, Preset, default_agent, preset
 from dilim.rl.replay import ReplayBuffer
 from dilim.rl.returns import discounted_returns
+from dilim.rl.seeds import SeedRun, SeedRuns, train_seeds
 from dilim.rl.tracker import RewardTracker
 from dilim.rl.training import Episode, Interrupted
 from dilim.rl.wrappers import (
@@ -66,6 +67,8 @@ __all__ = [
     "ReplayBuffer",
     "RewardTracker",
     "RunningStatistics",
+    "SeedRun",
+    "SeedRuns",
     "Snake",
     "TensorEnvironment",
     "VectorEnvironment",
@@ -78,4 +81,5 @@ __all__ = [
     "preset",
     "register_with_gymnasium",
     "time_limit",
+    "train_seeds",
 ]
