@@ -387,4 +387,40 @@ def f(x, n):
     ),
 }
 
-PROGRAMS = {**KEPT, **PLACES, **SHARED, **SHOWN}
+TUPLES = {
+    "tuples that a loop makes anew are not told apart": Small(
+        """
+def f(x, n):
+    p = q = (x, n)
+    for i in range(n):
+        if p is q:
+            q = (q[0] * 0.5, i)
+        else:
+            p = q
+    return p[0], q[1]
+""",
+        ("[dilim.ones(2), 3]", "[dilim.ones(2), 12]"),
+        native=0,
+        fallback="tuples that are told apart",
+    ),
+    "a tuple that is given is handed back": Small(
+        """
+class Kept:
+    pair = None
+
+def f(pair, n):
+    Kept.pair = pair
+    y = pair[0] * 2.0
+    return y, Kept.pair is pair, pair, (pair, n)
+
+def same(result, pair):
+    return result[2] is pair and result[3][0] is pair
+""",
+        (Call("[pair, 1]", before="pair = dilim.ones(2), 5", after="print(same(result, pair))"),)
+        * 3,
+        None,
+        None,
+    ),
+}
+
+PROGRAMS = {**KEPT, **PLACES, **SHARED, **SHOWN, **TUPLES}

@@ -274,4 +274,19 @@ def f(n):
         ("[4]", "[5]", "[6]"),
         2,
     ),
+    "the least and the largest beside constants that are no numbers, or large": Small(
+        """
+def f(x, n):
+    v, k = x.sum().item(), n * 3
+    first = max(-math.inf, v), min(v, math.inf), max(v, math.nan), max(math.nan, v)
+    for i in range(n):
+        x = x * 0.5
+        v = v * 0.5
+        last = max(k + i, 10**18), max(v, -math.inf), min(math.nan, v)
+    return x, first, last, max(k, 2**70), min(k, -(2**63), 5)
+""",
+        _calls(3, 12, 30),
+        None,
+        None,
+    ),
 }

@@ -256,7 +256,7 @@ def _pure(slicer: Slicer, function: Any, args: list[Any], keywords: dict[str, An
         if function is abs:
             return numbers.unary(abs, args[0])
         if function in (max, min) and len(args) > 1 and not keywords:
-            return extreme(function, args)
+            return attempted(extreme, function, args)
         if function is type and len(args) == 1:
             return numbers.kind_of(args[0])
         if function is isinstance and args[0].__class__ is Number and classes.are_plain(args[1]):

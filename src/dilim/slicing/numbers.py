@@ -159,7 +159,9 @@ def _of_kind(x: Any, kind: type) -> Any:
 
 def bound_of(x: Any) -> int:
     """No int that x may be is larger in absolute value."""
-    return x.bound if x.__class__ is Number else abs(int(x))
+    if x.__class__ is Number:
+        return x.bound
+    return LARGE if x.__class__ is float else abs(x)
 
 
 # --- operators ------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from dilim.slicing import (
     splits,
 )
 from dilim.slicing.checked_ints import calculated, leave_unless_small
-from dilim.slicing.errors import OnHost, TooLarge, attempted
+from dilim.slicing.errors import OnHost, TooLarge, Unsliceable, attempted
 from dilim.slicing.inlining import inline
 from dilim.slicing.numbers import Number
 from dilim.slicing.operators import (
@@ -313,6 +313,8 @@ def _compare(slicer: Slicer, step: program.Step, node: ast.Compare) -> Callable[
             if (a is None or b is None) and Number in (a.__class__, b.__class__):
                 return lambda: function is operator.is_not
             raise OnHost
+        if a is not b and is_tuple(a) and is_tuple(b):
+            raise Unsliceable("tuples that are told apart")  # which branches and loops make anew
         return lambda: _which(slicer.one_of.is_same(a, b), function)
     if isinstance(node.ops[0], ast.In | ast.NotIn):
         b = contents.opened(slicer, b) if b.__class__ is View else b
