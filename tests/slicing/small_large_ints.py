@@ -332,4 +332,17 @@ def f(x, n):
 """,
         CALLS,
     ),
+    "ints of more than 64 bits that are divided, and compared": _small(
+        """
+def f(x, n):
+    k = n
+    for i in range(n):
+        x = x * 0.5
+        k = (k + 2**64 % (k + 1)) % 1000003
+        if k < 2**64 and -(2**70) < k:
+            k = k + 1
+        k = k - 2**66 // (k + 2) // 2**60
+    return k, x
+""",
+    ),
 }

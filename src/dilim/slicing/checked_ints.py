@@ -58,7 +58,9 @@ def _fits(function: Callable[[Any, Any], Any], a: Any, b: Any) -> Tensor | None:
     """Whether ints are small enough for the graph, a bool; None where they never are."""
     with no_grad():
         if function in ARITHMETIC:
-            if any(numbers.is_beyond(x) or numbers.bound_of(x) > numbers.WIDEST for x in (a, b)):
+            if max(map(numbers.bound_of, (a, b))) > numbers.WIDEST or any(
+                map(numbers.is_beyond, (a, b))
+            ):
                 return None
             pair = (
                 x.tensor.astype(dtypes.float64) if x.__class__ is Number else float(x)

@@ -204,6 +204,8 @@ def binary(
         TooLarge: Python might need a larger int, or more than 53 bits of one as a float.
     """
     kind = float if float in (kind_of(a), kind_of(b)) else int
+    if kind is int and (is_beyond(a) or is_beyond(b)):
+        raise TooLarge
     with no_grad():
         if function in _COMPARISONS:
             if kind is float and not fits and any(map(_is_large, (a, b))):
