@@ -7,7 +7,7 @@ import pytest
 
 import dilim
 from dilim.errors import ShapeError, TrainingWarning
-from dilim.rl import DQN, CartPole, GridWorld, ReplayBuffer
+from dilim.rl import DQN, CartPole, GridWorld, ReplayBuffer, preset
 
 
 def with_values(agent, network, weight, bias):
@@ -158,15 +158,18 @@ def test_what_does_not_fit_is_refused_before_anything_is_taken():
 # --- learning -------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_cart_pole_is_learned():
-    agent = DQN.for_env(CartPole(), seed=0)
-    agent.train(CartPole(), steps=40_000, until=475)
-    assert agent.last_evaluation >= 475
+    settings = preset("cartpole", "dqn")
+    agent = DQN.for_env(CartPole(), seed=1003, **settings.options)
+    agent.train(CartPole(), episodes=settings.episodes, until=settings.until)
+    assert agent.last_evaluation >= 475.0
+    assert np.mean(agent.evaluate(CartPole(), 50)) >= 475.0
 
 
-def test_a_small_grid_is_learned():
-    env = GridWorld(4)
-    agent = DQN.for_env(env, seed=0, epsilon_schedule=dilim.rl.LinearDecay(1.0, 0.05, 2000))
-    agent.train(env, steps=6000)
-    assert min(agent.evaluate(env, 5)) == pytest.approx(0.95)
+def test_the_shortest_way_is_learned():
+    settings = preset("gridworld", "dqn")
+    agent = DQN.for_env(GridWorld(), seed=1000, **settings.options)
+    agent.train(
+        GridWorld(), episodes=settings.episodes, until=settings.until, evaluation_episodes=1
+    )
+    assert agent.evaluate(GridWorld(), 1) == [pytest.approx(0.87)]

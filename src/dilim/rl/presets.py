@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from dilim.errors import EnvironmentContractError
+from dilim.optim.schedules import LinearDecay
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,31 @@ PRESETS: Final = {
         },
         episodes=1500,
         until=475.0,
+    ),
+    ("cartpole", "dqn"): Preset(
+        options={
+            "hidden_sizes": [64, 64],
+            "learning_rate": 0.002,
+            "buffer_capacity": 50_000,
+            "batch_size": 64,
+            "target_update_frequency": 200,
+            "epsilon_schedule": LinearDecay(1.0, 0.02, 3000).to_dict(),
+            "double": True,
+            "n_step": 3,
+        },
+        episodes=500,
+        until=475.0,
+    ),
+    ("gridworld", "dqn"): Preset(
+        options={
+            "hidden_sizes": [64, 32],
+            "batch_size": 32,
+            "target_update_frequency": 100,
+            "epsilon_schedule": LinearDecay(1.0, 0.05, 10_000).to_dict(),
+        },
+        episodes=500,
+        until=0.865,
+        evaluation_episodes=1,
     ),
     ("bandit", "reinforce"): Preset(
         options={"hidden_sizes": [16], "learning_rate": 0.01}, episodes=1000
