@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, Self
 
-from dilim import dtypes
 from dilim.dtypes import float64
-from dilim.nn.dense import MLP
-from dilim.nn.module import Module
 from dilim.optim.adam import Adam
-from dilim.optim.schedules import Constant, LinearDecay, Schedule, from_dict
+from dilim.optim.schedules import Constant, LinearDecay, Schedule
 from dilim.rl import adapters
 from dilim.rl.agents.base import Agent
 from dilim.rl.agents.dqn_checks import LOSSES, check_options, kept_dtype, warnings_for
-from dilim.rl.agents.dueling import Dueling
+from dilim.rl.agents.dqn_parts import new_network, new_replay
+from dilim.rl.agents.settings import Rate, rate_of, rate_option
 from dilim.rl.agents.targets import follow
-from dilim.rl.replay import Batch, ReplayBuffer
+from dilim.rl.replay import Batch
 from dilim.tensors.creation import asarray
 from dilim.tensors.elementwise import where
 from dilim.tensors.indexing import take_along_axis
@@ -98,7 +96,7 @@ class DQN(Agent):
         observation_size: int,
         hidden_sizes: Sequence[int] = (64, 64),
         action_count: int = 2,
-        learning_rate: float | Schedule | Mapping[str, Any] = 1e-3,
+        learning_rate: Rate = 1e-3,
         gamma: float = 0.99,
         buffer_capacity: int = 10_000,
         batch_size: int = 32,
@@ -114,7 +112,7 @@ class DQN(Agent):
         n_step: int = 1,
         prioritized: bool = False,
         priority_alpha: float = 0.6,
-        priority_beta: float | Schedule | Mapping[str, Any] = BETA,
+        priority_beta: Rate = BETA,
         memory_saving: bool = False,
         observation_dtype: str = "float32",
         loss: str = "huber",
@@ -133,38 +131,18 @@ class DQN(Agent):
         self.train_frequency, self.gradient_steps = int(train_frequency), int(gradient_steps)
         self.double, self.dueling, self.n_step = bool(double), bool(dueling), int(n_step)
         self.prioritized, self.priority_alpha = bool(prioritized), float(priority_alpha)
-        beta = _schedule(priority_beta)
+        beta = rate_of(priority_beta)
         self.priority_beta = beta if isinstance(beta, Schedule) else Constant(float(beta))
         self.memory_saving, self.observation_dtype = bool(memory_saving), observation_dtype
         self.loss_name = loss
         self.max_gradient_norm = max_gradient_norm
         self.activation, self.init = activation, init
-        self.epsilon_schedule: Any = _schedule(epsilon_schedule)
+        self.epsilon_schedule: Any = rate_of(epsilon_schedule)
         check_options(self)
-        self.network, self.target = self._new_network(), self._new_network()
+        self.network, self.target = new_network(self), new_network(self)
         self.target.load_state_dict(self.network.state_dict())
-        self.optimizer = Adam(self.network, _schedule(learning_rate), clip_norm=max_gradient_norm)
-        self.replay = self._new_replay()
-
-    def _new_network(self) -> Module:
-        generator = self.network_generator
-        if self.dueling:
-            sizes = self.observation_size, self.hidden_sizes, self.action_count
-            return Dueling(*sizes, self.activation, self.init, generator)
-        layers = [*self.hidden_sizes, self.action_count]
-        return MLP(
-            self.observation_size, layers, self.activation, init=self.init, generator=generator
-        )
-
-    def _new_replay(self) -> ReplayBuffer:
-        return ReplayBuffer(
-            self.buffer_capacity,
-            self.observation_size,
-            dtype=dtypes.as_dtype(self.observation_dtype),
-            linked=self.n_step > 1,
-            memory_saving=self.memory_saving,
-            alpha=self.priority_alpha if self.prioritized else None,
-        )
+        self.optimizer = Adam(self.network, rate_of(learning_rate), clip_norm=max_gradient_norm)
+        self.replay = new_replay(self)
 
     @classmethod
     def for_env(cls, env: adapters.Environment, **options: Any) -> Self:
@@ -272,18 +250,11 @@ class DQN(Agent):
     @property
     def options(self) -> dict[str, Any]:
         """See `Agent.options`."""
-        schedules = {
-            "epsilon_schedule": self.epsilon_schedule,
-            "priority_beta": self.priority_beta,
-            "learning_rate": self.optimizer.learning_rate,
-        }
         return {
             **super().options,
             **{name: getattr(self, name) for name in _OPTIONS},
             "loss": self.loss_name,
-            **{k: x.to_dict() if isinstance(x, Schedule) else x for k, x in schedules.items()},
+            "epsilon_schedule": self.epsilon_schedule.to_dict(),
+            "priority_beta": self.priority_beta.to_dict(),
+            "learning_rate": rate_option(self.optimizer),
         }
-
-
-def _schedule(given: float | Schedule | Mapping[str, Any]) -> float | Schedule:
-    return from_dict(given) if isinstance(given, Mapping) else given

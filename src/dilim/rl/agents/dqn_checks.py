@@ -11,6 +11,7 @@ import numpy as np
 from dilim import dtypes
 from dilim.errors import DtypeError
 from dilim.nn import losses
+from dilim.rl.agents.settings import check
 
 if TYPE_CHECKING:
     from dilim.rl.agents.dqn import DQN
@@ -31,24 +32,19 @@ def check_options(agent: DQN) -> None:
         ValueError: one is not.
         DtypeError: there is no dtype of the name ``observation_dtype``.
     """
-    for name, fits, wanted in (
+    if agent.loss_name not in LOSSES:
+        names = " or ".join(map(repr, LOSSES))
+        raise ValueError(f"DQN: expected loss {names}, received {agent.loss_name!r}")
+    norm = agent.max_gradient_norm
+    check(
+        agent,
         ("gamma", 0.0 <= agent.gamma <= 1.0, "from 0 to 1"),
         ("target_update_rate", 0.0 < agent.target_update_rate <= 1.0, "above 0 and up to 1"),
-        ("loss_name", agent.loss_name in LOSSES, " or ".join(map(repr, LOSSES))),
         ("learning_starts", agent.learning_starts >= 0, "at least 0"),
         *((name, getattr(agent, name) >= 1, "at least 1") for name in _COUNTS),
         ("priority_alpha", 0.0 <= agent.priority_alpha <= 1.0, "from 0 to 1"),
-        (
-            "max_gradient_norm",
-            agent.max_gradient_norm is None or 0.0 < agent.max_gradient_norm < math.inf,
-            "above 0, or None",
-        ),
-    ):
-        if not fits:
-            raise ValueError(
-                f"DQN: expected {name.removesuffix('_name')} {wanted}, received "
-                f"{getattr(agent, name)!r}"
-            )
+        ("max_gradient_norm", norm is None or 0.0 < norm < math.inf, "above 0, or None"),
+    )
     kind = dtypes.as_dtype(agent.observation_dtype)
     if not (kind is dtypes.float32 or kind.is_integer):
         raise DtypeError(
