@@ -73,6 +73,40 @@ PRESETS: Final = {
     ("bandit", "reinforce"): Preset(
         options={"hidden_sizes": [16], "learning_rate": 0.01}, episodes=1000
     ),
+    ("pendulum", "sac"): Preset(
+        options={
+            "hidden_sizes": [64, 64],
+            "learning_rate": 0.002,
+            "batch_size": 128,
+            "gamma": 0.98,
+        },
+        episodes=60,
+        evaluate_every=5,
+    ),
+    ("pendulum", "td3"): Preset(
+        options={
+            "hidden_sizes": [64, 64],
+            "learning_rate": LinearDecay(2e-3, 2e-4, 12_000).to_dict(),
+            "batch_size": 128,
+            "gamma": 0.98,
+            "noise": 0.3,
+            "learning_starts": 500,
+        },
+        episodes=75,
+        evaluate_every=5,
+    ),
+    ("pendulum", "ppo"): Preset(
+        options={
+            "learning_rate": LinearDecay(1e-3, 1e-4, 15_000).to_dict(),
+            "rollout_length": 2048,
+            "epochs": 10,
+            "minibatches": 32,
+            "clip_range": 0.1,
+            "gamma": 0.95,
+            "gae_lambda": 0.9,
+        },
+        episodes=500,
+    ),
 }
 """By names of environment and agent; the first agent of an environment is its best."""
 
