@@ -9,6 +9,8 @@ import pytest
 
 import dilim
 from dilim.dtypes import float32
+from dilim.ir.structure import WRITE, walk
+from dilim.passes.pipeline import optimise
 from dilim.slicing.apart import Apart, meets
 
 
@@ -56,6 +58,28 @@ def test_what_was_done_before_an_error_is_done():
             function(counter, 50)
         states.append((counter.total.item(), counter.weights.tolist(), counter.seen))
     assert states[0] == states[1]
+
+
+def remember(counter, kept, steps):
+    for k in range(steps):
+        kept[k % 8] = dilim.tensor(counter.ask(k))[0]
+        print(k)
+        counter.total = counter.total + kept.sum()
+    return kept
+
+
+def test_memory_is_written_in_place_between_calls_that_cannot_see_it(capsys):
+    compiled = dilim.compile(remember, compile_after=0)
+    kept = dilim.zeros((8,))
+    counter = Counter()
+    counter.answer = lambda k: np.array([k, 0], np.float32)
+    counter.ask = Apart(counter.answer).giving((2,), float32)
+    assert compiled(counter, kept, 20).tolist() == [16, 17, 18, 19, 12, 13, 14, 15]
+    assert capsys.readouterr().out.split() == list(map(str, range(20)))
+    (region,) = compiled._made
+    writes = [x for x in walk(optimise(region.graph)) if x.op == WRITE and x.inputs[1].type.shape]
+    assert writes
+    assert all(x.params.get("in_place") for x in writes)
 
 
 def ask_in_place(counter, steps):

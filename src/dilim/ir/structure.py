@@ -15,7 +15,7 @@
     on from there: the host leaves it. With ``quiet=True`` the host writes no variable there. With
     ``stop=True`` the program passes by, unless it was told to stop.
 ``receive[channel=name]() -> results``
-    Take values from the host. A channel point.
+    Take values from the host. A channel point; ``quiet=True`` as above.
 ``fused(*inputs) {body} -> results``
     One kernel. The region has one input per input, operations of the table only, and gives the
     results; what lies between is never stored.

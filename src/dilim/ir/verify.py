@@ -272,7 +272,7 @@ def _fused_rule(path: str, node: Node) -> None:
 
 
 def _channel_rule(path: str, node: Node) -> None:
-    flags = {"final", "quiet", "stop"} if node.op == SEND else set()
+    flags = {"final", "quiet", "stop"} if node.op == SEND else {"quiet"}
     names = set(node.params) - {name for name in flags if node.params.get(name) is True}
     if names != {"channel"} or not isinstance(node.params["channel"], str):
         raise GraphError(

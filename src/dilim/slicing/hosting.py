@@ -232,19 +232,18 @@ class Hosting(Showing):
         fragment = self.entry.constant(Later(later))
         for name in ended:
             self.forget_name(pending.scope, name)
+        frame = f"F[{pending.scope.number}]"
         learn = [
-            f"R.learn({self.entry.constant(key)}, F[{pending.scope.number}].get({key[1]!r}))"
+            f"R.learn({self.entry.constant(key)}, {frame}.get({key[1]!r}))"
             for key in pending.unknown
         ]
-        frame = f"F[{pending.scope.number}]"
         learn += [*(f"{frame}.pop({name!r}, None)" for name in shown), *pending.forgets]
         is_caught = contexts.may_be_swallowed(self)
         ran = f"{fragment}({frame})"
         if is_tried or is_caught:
             ran = f"R.attempt({fragment}, {frame})"
             learn = [f"if R.error is None: {line}" for line in learn]
-        follows = bool(exits(pending.statements))
-        if follows:
+        if follows := bool(exits(pending.statements)):
             ran = f"R.follow({frame}, {ran})"
         if pending.opaque and surprises.has_tape(self):
             pending.action.lines.append(self.tapes.moment(pending.action))
@@ -256,7 +255,8 @@ class Hosting(Showing):
                 *(f"  {line}" for line in pending.action.lines),
             ]
         pending.action.names.update(pending.expressions)
-        control.send_in(self.trace, pending.action.channel, pending.action.sent)
+        sent = pending.action.sent
+        control.send_in(self.trace, pending.action.channel, sent, quiet=not pending.opaque)
         if pending.changes_what_follows(is_caught):
             conditions = ["R.error is None"] * is_caught + ["R.is_expected"] * bool(pending.after)
             surprises.validate(self, conditions=conditions, follows=follows)

@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from dilim.ir.types import Type
+from dilim.slicing.values import Array, known
 
 Held: TypeAlias = dict[tuple[int, str], bool]
 """(number of a frame, name) -> whether it has come to its end."""
@@ -33,9 +34,10 @@ class Keeping:
         Args:
             frame: the number of the frame.
             name: which is bound there.
-            kind: of its value, see `runs.kind_of`. Numbers, texts and tensors may be held longer.
+            kind: of its value, see `learning.kind_of`. Numbers, texts, tensors and arrays may be
+                held longer.
         """
-        if kind in (int, float, bool, "str") or isinstance(kind, Type):
+        if kind in (int, float, bool, "str") or isinstance(known(kind), Type | Array):
             self.held.pop((frame, name), None)
         else:
             self.held[frame, name] = False

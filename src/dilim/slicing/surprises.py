@@ -42,9 +42,8 @@ def receive(slicer: Showing, action: Action, kinds: Sequence[Type]) -> list[Tens
     """Values that an action of the host gives."""
     trace = slicer.trace
     trace.top.settle()
-    values = trace.top.builder.add_node(
-        RECEIVE, [], {"channel": action.channel}, list(kinds), site=user_site()
-    )
+    params = {"channel": action.channel, "quiet": True}  # no code of the user's runs
+    values = trace.top.builder.add_node(RECEIVE, [], params, list(kinds), site=user_site())
     return [trace.symbol(value) for value in values]
 
 

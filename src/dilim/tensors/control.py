@@ -207,7 +207,8 @@ def send_in(trace: Trace, channel: str, values: Sequence[Tensor], **flags: bool)
     """Hand values to the host at this point; flags as in `dilim.ir.structure`."""
     given = [_value(trace, x) for x in values]
     trace.top.settle()
-    trace.top.builder.add_node(SEND, given, {"channel": channel, **flags}, [], site=user_site())
+    params = {"channel": channel, **{name: True for name, is_set in flags.items() if is_set}}
+    trace.top.builder.add_node(SEND, given, params, [], site=user_site())
 
 
 def receive_in(trace: Trace, channel: str, kind: Type) -> Tensor:
