@@ -69,6 +69,14 @@ Until = Annotated[
 EvaluateEvery = Annotated[
     int | None, _option(metavar="N", min=1, help="Episodes between evaluations.")
 ]
+NumEnvs = Annotated[
+    int | None,
+    _option(metavar="N", min=1, help="Environments that are stepped at once (not: REINFORCE)."),
+]
+Seeds = Annotated[
+    int | None,
+    _option(metavar="N", min=1, help="Train N agents, with seeds from --seed on, over all cores."),
+]
 LearningRate = Annotated[float | None, _option(metavar="X", help="Of the optimiser.")]
 Gamma = Annotated[float | None, _option(metavar="X", help="Discount of rewards per step.")]
 HiddenSizes = Annotated[str | None, _option(metavar="N,N", help="Sizes of the hidden layers.")]

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from dilim.cli.find import DEFAULT_FOLDER, command, open_run, shown
+from dilim.cli.many import train_all
 from dilim.cli.messages import CommandError, output, program
 from dilim.cli.options import (
     AgentName,
@@ -24,8 +25,10 @@ from dilim.cli.options import (
     NewGoal,
     NewLimit,
     NewName,
+    NumEnvs,
     RunName,
     RunsFolder,
+    Seeds,
     Teacher,
     TrainingSeed,
     Until,
@@ -48,6 +51,8 @@ def train(
     episodes: Episodes = None,
     until: Until = None,
     evaluate_every: EvaluateEvery = None,
+    num_envs: NumEnvs = None,
+    seeds: Seeds = None,
     learning_rate: LearningRate = None,
     gamma: Gamma = None,
     hidden_sizes: HiddenSizes = None,
@@ -79,10 +84,18 @@ def train(
         evaluate_every=tuned.evaluate_every if evaluate_every is None else evaluate_every,
         evaluation_episodes=tuned.evaluation_episodes,
         options=options,
+        num_envs=tuned.num_envs if num_envs is None else num_envs,
     )
     learned = None if source is None else source.best()[0]
     build_agent(config, learned)  # so that a mistake in the settings leaves no folder behind
-    run = _create(_new_folder(runs_dir, name, world.replace("/", "-")), config)
+    new_name = world.replace("/", "-")
+    if seeds is not None:
+        if source is not None:
+            raise CommandError("--seeds begins agents anew; leave out --from")
+        base = runs_dir / (name or free_name(runs_dir, new_name))
+        train_all(base, config, seeds)
+        return
+    run = _create(_new_folder(runs_dir, name, new_name), config)
     try:
         with run.lock:
             _begin(Session(run, teacher=learned))

@@ -22,6 +22,7 @@ class Preset:
         until: the mean return of an evaluation at which training stops, or None.
         evaluate_every: episodes between two evaluations.
         evaluation_episodes: fresh starts per evaluation.
+        num_envs: environments that are stepped at once.
     """
 
     options: dict[str, Any] = field(default_factory=dict)
@@ -29,6 +30,7 @@ class Preset:
     until: float | None = None
     evaluate_every: int = 25
     evaluation_episodes: int = 20
+    num_envs: int = 1
 
 
 PRESETS: Final = {

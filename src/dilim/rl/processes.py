@@ -16,7 +16,8 @@ import subprocess
 import sys
 import traceback
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import IO, Any, Final
 
 import cloudpickle
@@ -94,6 +95,52 @@ class Process:
     def _lost(self) -> RuntimeError:
         code = self._process.wait(_PATIENCE_S)
         return RuntimeError(f"the process of {self.name} ended by itself (exit code {code})")
+
+
+def spread(
+    make: Callable[[], Any], method: str, jobs: Iterable[Any], count: int | None = None
+) -> Iterator[tuple[Any, Any]]:
+    """Have jobs done by some processes, each of which does one after the other.
+
+    Args:
+        make: gives the object of a process.
+        method: its name; called with a job.
+        jobs: these, the first ones first.
+        count: how many processes; as many as there are cores by default.
+
+    Returns:
+        Of each job, as soon as it is done, it and what the method gave.
+
+    Raises:
+        ValueError: the count is below 1.
+        BaseException: what a method raised; the processes are ended then, whatever they do.
+    """
+    if count is not None and count < 1:
+        raise ValueError(f"expected processes to be at least 1, or None, received {count!r}")
+    left = list(jobs)
+    count = min(count or os.cpu_count() or 1, len(left))
+    variables = {"DILIM_THREADS": "1"}  # there are as many processes as cores
+    packed = pack(make)
+    workers = [Process(packed, f"worker {k}", variables) for k in range(count)]
+    pool = ThreadPoolExecutor(count)
+    running: dict[Future[Any], tuple[Process, Any]] = {}
+    try:
+        for worker in workers:
+            job = left.pop(0)
+            running[pool.submit(worker.ask, method, job)] = (worker, job)
+        while running:
+            for done in wait(running, return_when=FIRST_COMPLETED).done:
+                worker, job = running.pop(done)
+                result = done.result()
+                if left:
+                    following = left.pop(0)
+                    running[pool.submit(worker.ask, method, following)] = (worker, following)
+                yield job, result
+    finally:
+        for worker in workers:
+            worker.kill()
+        pool.shutdown()
+        end(workers)
 
 
 class _Packer(cloudpickle.Pickler):  # type: ignore[misc]

@@ -36,6 +36,7 @@ _SETTINGS: Final[Mapping[str, _Check]] = {
     "evaluate_every": _FROM_ONE,
     "evaluation_episodes": _FROM_ONE,
     "options": ("an object", lambda value: isinstance(value, dict)),
+    "num_envs": _FROM_ONE,
 }
 _EPISODE: Final[Mapping[str, _Check]] = {
     "episode": _FROM_ONE,

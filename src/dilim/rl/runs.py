@@ -74,6 +74,7 @@ class RunConfig:
         evaluate_every: episodes between two evaluations.
         evaluation_episodes: fresh starts per evaluation.
         options: the agent's own settings.
+        num_envs: environments that are stepped at once.
     """
 
     environment: str
@@ -84,6 +85,7 @@ class RunConfig:
     evaluate_every: int
     evaluation_episodes: int
     options: dict[str, Any] = field(default_factory=dict)
+    num_envs: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,7 @@ class Run:
                     f"run: {path} has format {stored['format']}, this dilim reads up to {_FORMAT}; "
                     "upgrade dilim"
                 )
+            stored.setdefault("num_envs", 1)  # files of before have none
             settings = {entry.name: stored[entry.name] for entry in fields(RunConfig)}
             check_settings(settings)
         except (ValueError, KeyError, TypeError) as error:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from numbers import Integral
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
@@ -15,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dilim.rl import adapters
-from dilim.rl.processes import Process, end, pack
+from dilim.rl.processes import spread
 from dilim.rl.workers import packed, unpacked
 
 if TYPE_CHECKING:
@@ -133,15 +130,12 @@ def train_seeds(
             "train_seeds: agents are trained in other processes, where on_episode= cannot be "
             "called; on_run= is called after each agent"
         )
-    if processes is not None and processes < 1:
-        raise ValueError(f"train_seeds: expected processes >= 1 or None, received {processes!r}")
     whole = packed(env)
     kind.for_env(env, seed=numbers[0], **(options or {}))  # so that mistakes are told here
     settings = dict(training, evaluation_episodes=evaluation_episodes)
     make = partial(_Trainer, kind, whole, dict(options or {}), settings)
-    count = min(processes or os.cpu_count() or 1, len(numbers))
     found: dict[int, SeedRun] = {}
-    for seed, (state, returns, evaluation) in _each(pack(make), numbers, count):
+    for seed, (state, returns, evaluation) in spread(make, "train", numbers, processes):
         run = SeedRun(seed, kind.from_state(*state), returns, evaluation)
         found[seed] = run
         if on_run is not None:
@@ -157,34 +151,6 @@ def _numbers(seeds: int | Sequence[int]) -> list[int]:
             f"{seeds!r}"
         )
     return numbers
-
-
-def _each(make: bytes, seeds: list[int], count: int) -> Iterator[tuple[int, Any]]:
-    """What training with each seed gives, as soon as it does, from so many processes."""
-    variables = {"DILIM_THREADS": "1"}  # there are as many processes as cores
-    workers = [Process(make, f"seeds of worker {k}", variables) for k in range(count)]
-    left = iter(seeds)
-    pool = ThreadPoolExecutor(count)
-    try:
-        running: dict[Future[Any], tuple[Process, int]] = {}
-
-        def begin(worker: Process) -> None:
-            for seed in islice(left, 1):
-                running[pool.submit(worker.ask, "train", seed)] = (worker, seed)
-
-        for worker in workers:
-            begin(worker)
-        while running:
-            for done in wait(running, return_when=FIRST_COMPLETED).done:
-                worker, seed = running.pop(done)
-                result = done.result()
-                begin(worker)
-                yield seed, result
-    finally:
-        for worker in workers:
-            worker.kill()
-        pool.shutdown()
-        end(workers)
 
 
 class _Trainer:

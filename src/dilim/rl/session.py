@@ -51,6 +51,7 @@ def new_agent(config: RunConfig, env: Environment, teacher: Agent | None = None)
         DilimError, ValueError, TypeError: the settings do not fit the agent or the environment.
     """
     agent = AGENTS[config.agent].for_env(env, seed=config.seed, **config.options)
+    agent.prepare_for(config.num_envs)
     if teacher is not None:
         if type(teacher) is not type(agent):
             raise StateError(
@@ -195,6 +196,7 @@ class Session:
             until=config.until,
             evaluate_every=config.evaluate_every,
             evaluation_episodes=config.evaluation_episodes,
+            num_envs=config.num_envs,
         )
 
     def _metrics(self, episode: Episode) -> Metrics:
