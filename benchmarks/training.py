@@ -41,6 +41,24 @@ CASES: dict[str, dict[str, Any]] = {
             "gradient_steps": 128,
         },
     },
+    "dqn": {
+        "agent": "DQN",
+        "options": {
+            "hidden_sizes": [64, 64],
+            "learning_rate": 2e-3,
+            "buffer_capacity": 50_000,
+            "batch_size": 64,
+            "target_update_frequency": 200,
+            "epsilon_schedule": {
+                "schedule": "LinearDecay",
+                "start": 1.0,
+                "end": 0.02,
+                "steps": 3000,
+            },
+            "double": True,
+            "n_step": 3,
+        },
+    },
     "ppo_4": {**PPO, "envs": 4, "options": {**PPO["options"], "rollout_length": 128}},
     "ppo_64": {**PPO, "envs": 64, "options": {**PPO["options"], "rollout_length": 32}},
     "ppo_512": {**PPO, "envs": 512, "options": {**PPO["options"], "rollout_length": 32}},
@@ -52,7 +70,7 @@ CASES: dict[str, dict[str, Any]] = {
         "options": {"hidden_sizes": [64], "activation": "tanh", "learning_rate": 0.007},
     },
 }
-SOLVERS = ("reinforce", "ppo_64")
+SOLVERS = ("reinforce", "ppo_64", "dqn")
 SEEDS = range(5)
 
 
