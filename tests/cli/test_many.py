@@ -27,7 +27,7 @@ def test_seeds_are_trained_side_by_side_each_as_alone(dilim, tmp_path):
     assert "3 of 3: seed" in result.stdout
     assert "Last evaluations: median" in result.stdout
     folders = sorted(path.name for path in (tmp_path / "runs").iterdir())
-    assert folders == ["a-seed5", "a-seed6", "a-seed7"]
+    assert folders == ["a-seed5", "a-seed6", "a-seed7", "a.png"]
     alone = dilim("train", "cartpole", *SMALL, "--seed", "6", "--name", "b")
     assert alone.exit_code == 0, alone.output
     assert returns(tmp_path / "runs" / "a-seed6") == returns(tmp_path / "runs" / "b")
@@ -68,3 +68,18 @@ def test_a_run_of_before_has_one_environment(dilim, tmp_path):
     del stored["num_envs"]
     path.write_text(json.dumps(stored))
     assert Run.open(path.parent).config.num_envs == 1
+
+
+def test_several_runs_are_drawn_in_one_picture(dilim, mistake, tmp_path):
+    for seed in ("0", "1"):
+        assert (
+            dilim("train", "cartpole", *SMALL, "--seed", seed, "--name", f"a{seed}").exit_code == 0
+        )
+    other = dilim("train", "cartpole", *SMALL, "--name", "b", "--learning-rate", "0.1")
+    assert other.exit_code == 0
+    result = dilim("plot", "a0", "a1", "b", "--out", "three.png")
+    assert result.exit_code == 0, result.output
+    assert result.stdout == "The curves are three.png\n"
+    assert (tmp_path / "three.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    assert "The curves are runs/curves.png" in dilim("plot", "a0", "a1").stdout
+    assert "--out is for several runs" in mistake("plot", "a0", "--out", "x.png")

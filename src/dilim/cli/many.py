@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dilim.cli.messages import CommandError, output
+from dilim.cli.picture import draw_comparison
 from dilim.rl.processes import spread
 from dilim.rl.runs import Run, RunConfig, Summary
 from dilim.rl.session import Session
@@ -72,6 +73,9 @@ def train_all(base: Path, config: RunConfig, count: int) -> None:
         )
         raise typer.Exit(_INTERRUPTED) from None
     _show(console, {seed: found[seed] for seed in seeds})
+    runs = [Run.open(folder) for folder in folders.values()]
+    path = draw_comparison(runs, base.with_name(f"{base.name}.png"))
+    console.print(f"The curves are {path}", soft_wrap=True)
 
 
 def _reached(summary: Summary) -> str:

@@ -43,6 +43,18 @@ RunName = Annotated[
         show_default=False,
     ),
 ]
+RunNames = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="RUN...",
+        help="Names or folders of runs; without any, the run that changed last.",
+        show_default=False,
+    ),
+]
+Picture = Annotated[
+    Path | None,
+    _option(metavar="FILE", help="Of several runs: where to draw, curves.png beside them."),
+]
 RunsFolder = Annotated[
     Path,
     typer.Option(

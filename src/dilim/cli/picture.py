@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 from dilim.cli.messages import CommandError
 from dilim.rl.agents.table import AGENTS
+from dilim.rl.comparison import Curve, comparison_png, curve
 from dilim.rl.envs.table import ENVIRONMENTS
 from dilim.rl.plots import curve_png
 from dilim.rl.runs import Metrics, Run, RunConfig, Summary
+from dilim.runtime.files import write_atomic
 
 
 def draw_curve(run: Run) -> Path:
@@ -34,6 +37,41 @@ def draw_curve(run: Run) -> Path:
     except ModuleNotFoundError as error:
         raise CommandError("no picture without Matplotlib: pip install 'dilim[lab]'") from error
     return run.write_picture(png)
+
+
+def draw_comparison(runs: list[Run], path: Path | None = None) -> Path:
+    """Draw several runs into one picture, by default beside their folders; returns the path.
+
+    Raises:
+        CommandError: Matplotlib is missing, or the file cannot be written.
+        FileFormatError: the metrics of a run are damaged.
+    """
+    groups: dict[str, list[Curve]] = {}
+    for name, group in _groups(runs).items():
+        groups[name] = [curve(run.metrics()) for run in group]
+    environments = sorted({run.config.environment for run in runs})
+    path = runs[0].folder.parent / "curves.png" if path is None else path
+    try:
+        write_atomic(path, comparison_png(groups, ", ".join(environments)))
+    except ModuleNotFoundError as error:
+        raise CommandError("no picture without Matplotlib: pip install 'dilim[lab]'") from error
+    except OSError as error:
+        raise CommandError(f"cannot write {path}: {error.strerror or error}") from error
+    return path
+
+
+def _groups(runs: list[Run]) -> dict[str, list[Run]]:
+    """Runs that differ in their seed only are together; by what to call them."""
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        found.setdefault(repr(replace(run.config, seed=0, episodes=1, until=None)), []).append(run)
+    names: dict[str, list[Run]] = {}
+    for group in found.values():
+        name = f"{group[0].config.agent} on {group[0].config.environment}"
+        if any(other.startswith(name) for other in names):  # with other settings
+            name += f" ({group[0].name})"
+        names[name] = group
+    return names
 
 
 def _by_episode(lines: list[Metrics], name: str) -> list[float]:

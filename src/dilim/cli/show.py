@@ -15,8 +15,17 @@ from rich.text import Text
 
 from dilim.cli.find import DEFAULT_FOLDER, command, open_run
 from dilim.cli.messages import CommandError, output, program, table_text
-from dilim.cli.options import Count, Latest, RunName, RunsFolder, StartSeed, StepsPerSecond
-from dilim.cli.picture import draw_curve, outcome
+from dilim.cli.options import (
+    Count,
+    Latest,
+    Picture,
+    RunName,
+    RunNames,
+    RunsFolder,
+    StartSeed,
+    StepsPerSecond,
+)
+from dilim.cli.picture import draw_comparison, draw_curve, outcome
 from dilim.cli.progress import clock
 from dilim.errors import DilimError
 from dilim.rl.adapters import Environment, check_fits
@@ -177,12 +186,22 @@ def _row(folder: Path) -> list[str]:
     ]
 
 
-def plot(run: RunName = None, runs_dir: RunsFolder = DEFAULT_FOLDER) -> None:
-    """Draw the curve of a run anew, also while it trains.
+def plot(run: RunNames = None, out: Picture = None, runs_dir: RunsFolder = DEFAULT_FOLDER) -> None:
+    """Draw the curve of a run anew, also while it trains; or several runs in one picture.
+
+    Runs that differ in their seed only are one curve, with its spread.
 
     Example:  dilim plot cartpole-1
+
+    Example:  dilim plot gridworld-1-seed*
     """
-    opened = open_run(run, runs_dir)
+    if run is not None and len(run) > 1:
+        path = draw_comparison([open_run(name, runs_dir) for name in run], out)
+        output().print(f"The curves are {path}", soft_wrap=True)
+        return
+    if out is not None:
+        raise CommandError("--out is for several runs; that of one is in its folder")
+    opened = open_run(run[0] if run else None, runs_dir)
     path = draw_curve(opened)
     console = output()
     console.print(f"{opened.name}: {outcome(opened, opened.summary())}", soft_wrap=True)
