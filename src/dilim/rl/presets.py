@@ -72,6 +72,24 @@ PRESETS: Final = {
         until=0.865,
         evaluation_episodes=1,
     ),
+    ("snake", "dqn"): Preset(
+        options={
+            "hidden_sizes": [64, 64],
+            "learning_rate": 0.0003,
+            "gamma": 0.93,
+            "buffer_capacity": 50_000,
+            "batch_size": 128,
+            "target_update_frequency": 1,
+            "target_update_rate": 0.005,
+            "epsilon_schedule": LinearDecay(1.0, 0.015, 6000).to_dict(),
+            "double": True,
+            "n_step": 3,
+        },
+        episodes=400,
+        until=187.0,
+        evaluate_every=20,
+        evaluation_episodes=100,
+    ),
     ("bandit", "reinforce"): Preset(
         options={"hidden_sizes": [16], "learning_rate": 0.01}, episodes=1000
     ),
