@@ -155,10 +155,11 @@ def actions_of(env: Any) -> Actions:
         ) from error
 
 
-def several(actions: Tensor | npt.NDArray[Any]) -> list[Any]:
+def several(actions: Tensor) -> list[Any]:
     """The actions of (N,) or (N, ...) as Python has them: ints, or new arrays."""
-    array = actions.numpy() if isinstance(actions, Tensor) else actions
-    return array.tolist() if array.dtype.kind in "iu" else list(array.copy())
+    if actions.dtype.is_integer:
+        return actions.tolist()  # type: ignore[no-any-return]
+    return list(actions.numpy(copy=True))
 
 
 def single(actions: Tensor) -> int | npt.NDArray[np.float32]:

@@ -61,7 +61,7 @@ class Workers:
         parts = self._ask("move", [(each[a:b],) for a, b in self._parts])
         for (a, b), rows in zip(self._parts, parts, strict=True):
             self._rows[a:b] = rows
-        self._rows[:, 3] = self.is_interrupted()
+        self._rows[0, 3] = self.is_interrupted()
         self._is_whole = True
         return self._rows
 

@@ -117,7 +117,7 @@ class Interchange:
 
     def tolist(self) -> Any:
         """Nested lists of Python numbers; a number for shape ()."""
-        return numpy_of(self).tolist()
+        return transfer.host(self).tolist()  # type: ignore[arg-type]
 
     def item(self) -> Any:
         """The only element as a Python number.

@@ -78,9 +78,10 @@ def host(x: Tensor) -> np.ndarray:
     Raises:
         GraphError: the tensor belongs to a graph that is being built.
     """
-    if mode.tracer is not None or isinstance(x.device, Tracer):
+    is_cpu = x.device is CPU
+    if mode.tracer is not None or (not is_cpu and isinstance(x.device, Tracer)):
         _check_has_numbers(x)
-    if x.device is CPU:
+    if is_cpu:
         array: np.ndarray = x._data
         return array
     storage = x._storage
