@@ -20,7 +20,7 @@ SEVERAL = [kind for kind in AGENTS.values() if DiscreteActions in kind.takes]
 IN_A_BOX = [kind for kind in AGENTS.values() if BoxActions in kind.takes]
 """Agents that act with numbers between bounds."""
 
-_SMALL = {"hidden_sizes": [8], "batch_size": 16, "learning_starts": 20}
+_SMALL = {"hidden_sizes": [8], "batch_size": 16, "learning_starts": 16}
 SMALL = {TD3: _SMALL, SAC: _SMALL, PPO: {"rollout_length": 32, "epochs": 2, "minibatches": 2}}
 """Settings of agents whose defaults are too large for tests."""
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dilim
+from dilim.errors import TrainingWarning
 from dilim.rl import SAC, TD3, Pendulum
 from dilim.rl.agents.targets import follow
 
@@ -156,12 +157,12 @@ def test_a_temperature_that_was_given_stays():
 
 
 def test_td3_moves_its_actor_and_targets_at_every_second_update():
-    agent = TD3.for_env(Pendulum(), seed=0, hidden_sizes=[4], batch_size=8, learning_starts=10)
+    agent = TD3.for_env(Pendulum(), seed=0, hidden_sizes=[4], batch_size=8, learning_starts=8)
+    agent.train(Pendulum(), steps=7)
+    parts = agent.network.actor, agent.target_actor, agent.target
     seen = []
-    agent.train(Pendulum(), steps=9)
     for _ in range(6):
-        agent.train(Pendulum(), steps=1)
-        parts = agent.network.actor, agent.target_actor, agent.target
+        agent.learn()
         seen.append([[x.tolist() for x in part.parameters()] for part in parts])
     assert agent.updates == 6
     for column in zip(*seen, strict=True):
@@ -170,7 +171,7 @@ def test_td3_moves_its_actor_and_targets_at_every_second_update():
 
 @BOTH
 def test_actions_are_uniform_at_first_and_then_the_actors(kind):
-    agent = kind.for_env(Pendulum(), seed=0, hidden_sizes=[4], learning_starts=300, batch_size=4)
+    agent = kind.for_env(Pendulum(), seed=0, hidden_sizes=[4], learning_starts=300, batch_size=300)
     with dilim.no_grad():
         last = agent.network.actor.layers[-1]
         last.bias[...] = dilim.asarray([9.0, -20.0][: agent.outputs])
@@ -189,13 +190,24 @@ def test_learning_is_as_frequent_as_was_asked_for(kind):
     agent = kind.for_env(
         Pendulum(),
         seed=0,
-        **{"hidden_sizes": [4], "batch_size": 4, "learning_starts": 10},
+        **{"hidden_sizes": [4], "batch_size": 10, "learning_starts": 10},
         **{"train_frequency": 5, "gradient_steps": 3},
     )
     agent.train(Pendulum(), steps=9)
     assert agent.updates == 0
     agent.train(Pendulum(), steps=10)
     assert agent.updates == 6
+
+
+@BOTH
+def test_settings_that_teach_nothing_are_named(kind):
+    small = {"hidden_sizes": [4], "batch_size": 50, "seed": 0}
+    agent = kind.for_env(Pendulum(), learning_starts=500, **small)
+    with pytest.warns(TrainingWarning, match=r"learning_starts=500, and there will be 400 steps"):
+        agent.train(Pendulum(), steps=400)
+    agent = kind.for_env(Pendulum(), learning_starts=20, buffer_capacity=20, **small)
+    with pytest.warns(TrainingWarning, match="buffer_capacity=20 is less than batch_size=50"):
+        agent.train(Pendulum(), episodes=0)
 
 
 def test_a_target_follows_at_its_rate():

@@ -11,7 +11,7 @@ import numpy as np
 from dilim import dtypes
 from dilim.errors import DtypeError
 from dilim.nn import losses
-from dilim.rl.agents.settings import check
+from dilim.rl.agents.settings import check, replay_warnings
 
 if TYPE_CHECKING:
     from dilim.rl.agents.dqn import DQN
@@ -60,25 +60,7 @@ def kept_dtype(space: Any) -> str:
 
 def warnings_for(agent: DQN, steps: int | None) -> Iterator[str]:
     """See `Agent.warnings_for`."""
-    if agent.buffer_capacity < agent.batch_size:
-        yield (
-            f"buffer_capacity={agent.buffer_capacity:,} is less than "
-            f"batch_size={agent.batch_size:,}, so that every batch holds the same steps several "
-            "times; choose a larger buffer_capacity"
-        )
-    is_late = agent.steps < agent.learning_starts > agent.batch_size
-    if is_late and steps is not None and agent.learning_starts > agent.steps + steps:
-        yield (
-            f"learning_starts={agent.learning_starts:,}, and there will be "
-            f"{agent.steps + steps:,} steps: nothing will be learned; choose a lower "
-            "learning_starts or more steps"
-        )
-    elif is_late and agent.learning_starts > agent.buffer_capacity:
-        yield (
-            f"learning_starts={agent.learning_starts:,} is more than "
-            f"buffer_capacity={agent.buffer_capacity:,}: the first steps will be forgotten before "
-            "anything is learned from them; choose a larger buffer_capacity"
-        )
+    yield from replay_warnings(agent, steps)
     start, now, end = (_epsilon(agent, x) for x in (0, agent.learning_starts, 10**12))
     if agent.steps < agent.learning_starts and abs(now - end) < _STILL * abs(start - end):
         yield (

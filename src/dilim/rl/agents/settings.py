@@ -1,8 +1,8 @@
-"""Settings of agents: their checks, and learning rates as they are saved."""
+"""Settings of agents: their checks, what is said of them, and learning rates as they are saved."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dilim.optim.optimizer import Optimizer
@@ -28,6 +28,29 @@ def check(agent: Any, *conditions: tuple[str, bool, str]) -> None:
                 f"{type(agent).__name__}: expected {name} {wanted}, received "
                 f"{getattr(agent, name)!r}"
             )
+
+
+def replay_warnings(agent: Any, steps: int | None) -> Iterator[str]:
+    """What to say of an agent that learns from a `ReplayBuffer`; see `Agent.warnings_for`."""
+    if agent.buffer_capacity < agent.batch_size:
+        yield (
+            f"buffer_capacity={agent.buffer_capacity:,} is less than "
+            f"batch_size={agent.batch_size:,}, so that every batch holds the same steps several "
+            "times; choose a larger buffer_capacity"
+        )
+    is_late = agent.steps < agent.learning_starts > agent.batch_size
+    if is_late and steps is not None and agent.learning_starts > agent.steps + steps:
+        yield (
+            f"learning_starts={agent.learning_starts:,}, and there will be "
+            f"{agent.steps + steps:,} steps: nothing will be learned; choose a lower "
+            "learning_starts or more steps"
+        )
+    elif is_late and agent.learning_starts > agent.buffer_capacity:
+        yield (
+            f"learning_starts={agent.learning_starts:,} is more than "
+            f"buffer_capacity={agent.buffer_capacity:,}: the first steps will be forgotten before "
+            "anything is learned from them; choose a larger buffer_capacity"
+        )
 
 
 def rate_of(given: Rate) -> float | Schedule:

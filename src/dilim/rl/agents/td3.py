@@ -36,9 +36,9 @@ class TD3(TwinCriticAgent):
     Example:
         >>> import dilim.rl
         >>> env = dilim.rl.Pendulum()
-        >>> agent = dilim.rl.TD3.for_env(env, seed=0, hidden_sizes=[16])
-        >>> len(agent.train(env, steps=200))
-        1
+        >>> agent = dilim.rl.TD3.for_env(env, seed=0, hidden_sizes=[16], learning_starts=200)
+        >>> len(agent.train(env, steps=400))
+        2
 
     Source: Fujimoto and others, Addressing function approximation error in actor-critic methods,
     ICML 2018, algorithm 1; the defaults are those of the authors' program.

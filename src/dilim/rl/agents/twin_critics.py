@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Final
 
 from dilim.nn.dense import MLP
@@ -11,7 +11,7 @@ from dilim.nn.module import Module
 from dilim.optim.adam import Adam
 from dilim.rl.actions import Actions, BoxActions
 from dilim.rl.agents.base import Agent
-from dilim.rl.agents.settings import Rate, check, rate_of, rate_option
+from dilim.rl.agents.settings import Rate, check, rate_of, rate_option, replay_warnings
 from dilim.rl.replay import Batch, ReplayBuffer
 from dilim.tensors.derivatives import grad
 from dilim.tensors.elementwise import minimum, where
@@ -167,6 +167,10 @@ class TwinCriticAgent(Agent):
         if self.steps >= self.learning_starts and self.steps % self.train_frequency < count:
             for _ in range(self.gradient_steps):
                 self.learn()
+
+    def warnings_for(self, steps: int | None) -> Iterator[str]:
+        """See `Agent.warnings_for`."""
+        return replay_warnings(self, steps)
 
     def fit_critics(self, batch: Batch, following: Tensor) -> None:
         """One update of the critics.
