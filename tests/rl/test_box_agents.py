@@ -41,16 +41,39 @@ def test_resumed_is_uninterrupted(kind, tmp_path):
 
 
 @every_box_agent
-def test_every_action_is_in_the_box_and_what_was_meant_is_remembered(kind):
+def test_every_action_is_in_the_box(kind):
     env = gymnasium.make("Pendulum-v1")
     agent = made(kind, env, seed=0, hidden_sizes=[8])
     agent.train(env, steps=150)
-    space = env.action_space
     for explore in (True, False):
         action = agent.act([1.0, 0.0, 0.0], explore=explore)
-        assert space.contains(action)
+        assert env.action_space.contains(action)
         assert action is not agent.act([1.0, 0.0, 0.0], explore=explore)
     assert len(agent.evaluate(env, 2, seed=0)) == 2
+
+
+class Recording(Pendulum):
+    """Keeps the actions that it gets."""
+
+    def __init__(self):
+        super().__init__()
+        self.actions = []
+
+    def step(self, action):
+        self.actions.append(action.copy())
+        return super().step(action)
+
+
+@pytest.mark.parametrize("kind", [A2C, PPO])
+def test_actions_are_clipped_for_the_environment_and_learned_from_as_they_were_drawn(kind):
+    env = Recording()
+    agent = kind.for_env(env, seed=0, hidden_sizes=[4], rollout_length=64)
+    with dilim.no_grad():
+        agent.network.actor.log_std.fill_(1.0)
+    agent.train(env, steps=50)
+    drawn, got = agent.rollout.actions[:50, 0].numpy(), np.array(env.actions)
+    assert np.abs(drawn).max() > 1.5
+    np.testing.assert_array_equal(got, np.clip(2.0 * drawn, -2.0, 2.0))
 
 
 @every_box_agent
