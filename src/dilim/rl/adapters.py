@@ -66,6 +66,11 @@ def check_spaces(env: Environment) -> None:
     Raises:
         EnvironmentContractError: a space is missing or of another kind.
     """
+    if isinstance(env, str):
+        raise EnvironmentContractError(
+            f"expected an environment, received the name {env!r}; make it with "
+            f"gymnasium.make({env!r})"
+        )
     kind = type(env).__name__
     wanted = {"observation_space": (spaces.Box,), "action_space": (spaces.Discrete, spaces.Box)}
     for name, types in wanted.items():

@@ -9,6 +9,7 @@ from dilim.dtypes import bool_ as boolean
 from dilim.dtypes import float64
 from dilim.errors import DilimError, NonFiniteError
 from dilim.rl import adapters, door
+from dilim.rl.agents.kinds import is_whole
 from dilim.rl.worlds import HostWorld, World, follows_rules, world_of
 from dilim.tensors.creation import ones, zeros
 from dilim.tensors.elementwise import isfinite, where
@@ -88,8 +89,8 @@ def evaluate(agent: Agent, env: adapters.Environment, episodes: int, seed: int) 
     Raises:
         NonFiniteError: a number of the network or of the environment is not finite.
     """
-    if episodes < 1:
-        raise ValueError(f"evaluate: expected at least one episode, received {episodes}")
+    if not is_whole(episodes) or episodes < 1:
+        raise ValueError(f"evaluate: expected at least one episode, received {episodes!r}")
     rounds, count = (1, episodes) if follows_rules(env) else (episodes, 1)
     returns: list[float] = []
 

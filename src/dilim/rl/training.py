@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Real
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from dilim.errors import NonFiniteError
 from dilim.rl import adapters, door
+from dilim.rl.agents.kinds import is_whole
 from dilim.rl.loop import CAPACITY, play
 from dilim.rl.worlds import HostWorld, World, world_of
 from dilim.tensors.random import Generator
@@ -80,7 +81,7 @@ class Plan:
             )
         for name, least in _LEAST.items():
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, Integral) or value < least):
+            if value is not None and (not is_whole(value) or value < least):
                 raise ValueError(
                     f"train: expected {name} to be an integer >= {least}, received {value!r}"
                 )
@@ -141,6 +142,11 @@ def enter(
 ) -> World:
     """Let an agent begin in an environment, or go on in it; see `Agent.train`."""
     saved, world = agent._environment_state, agent._world
+    for name, value, least in (("num_envs", num_envs, 1), ("num_workers", num_workers, 0)):
+        if value is not None and (not is_whole(value) or value < least):
+            raise ValueError(
+                f"train: expected {name} to be an integer >= {least}, received {value!r}"
+            )
     count = agent.log.totals.shape[0] if num_envs is None else num_envs
     workers = num_workers or 0
     if num_workers is None and world is not None and env is world.env and world.count == count:
@@ -266,6 +272,8 @@ def _reached(evaluation: float | None, until: float | None) -> bool:
 
 def _listener(on_episode: Listener) -> Callable[[Episode], Any]:
     """A function of an `Episode`, also from one of (episode number, return)."""
+    if not callable(on_episode):
+        raise TypeError(f"train: expected on_episode to be a function, received {on_episode!r:.60}")
     if _takes_two(on_episode):
         return lambda episode: on_episode(episode.episode, episode.reward)
     return on_episode

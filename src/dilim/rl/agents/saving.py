@@ -10,6 +10,7 @@ import numpy as np
 
 from dilim.errors import StateError
 from dilim.rl.agents import checkpoint
+from dilim.rl.agents.kinds import checked
 from dilim.runtime.files import Arrays, Header
 
 
@@ -21,9 +22,11 @@ class Savable:
     """All agents by class name, so that a file can say which one it holds."""
 
     def __init_subclass__(cls) -> None:
-        """Make the agent known under its name."""
+        """Make the agent known under its name, and have its options checked."""
         super().__init_subclass__()
         Savable.kinds[cls.__name__] = cls
+        if "__init__" in vars(cls):
+            cls.__init__ = checked(cls.__init__)  # type: ignore[method-assign]
 
     def state(self) -> tuple[Arrays, Header]:
         """Everything that the next step depends on: arrays by name, and plain JSON."""
