@@ -130,11 +130,11 @@ class Carried:
             self.writes.let_be(key, value)
         elif kind == "held":
             is_old = key.__class__ is tuple or ("cell", key) in self.places
-            seen = None if is_old else slicer.trace.contents(key)
-            slicer.objects.held[key] = Held(slicer.objects.number_of(key), seen, value)
+            known, now = slicer.objects.held, None if is_old else slicer.trace.contents(key)
+            seen = now if key not in known or known[key].seen is now else None
+            known[key] = Held(slicer.objects.number_of(key), seen, value)
         else:
-            content = slicer.trace.value(value._data)
-            slicer.trace.assign(key, content)
+            slicer.trace.assign(key, slicer.trace.value(value._data))
 
     def now(self, place: Place) -> Any:
         """What a place holds."""

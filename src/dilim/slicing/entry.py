@@ -196,8 +196,7 @@ class Entry:
         return value
 
     def _tuple(self, value: tuple[Any, ...], path: str) -> tuple[Any, ...]:
-        self.guard(f"{path}.__class__ is {self.constant(type(value))}")
-        self.guard(f"len({path}) == {len(value)}")
+        self.guard(f"type({path}) is {self.constant(type(value))} and len({path}) == {len(value)}")
         result = like(value, (self.enter(x, f"{path}[{k}]") for k, x in enumerate(value)))
         for x in (value, result):
             self._path_of.setdefault(id(x), path)
@@ -253,13 +252,14 @@ class Entry:
             ]
         for condition in layout + tape:
             self.guard(condition)
-        if x._node is None and not x._requires_grad:
-            self._guard_age(x, path)
         is_plain = x._node is None and not x.requires_grad
+        if is_plain:
+            self._guard_age(x, path)
         before = self.trace._cells.get(id(x._storage))
         known = None if before is None else self._memory.get(before)
         if not is_row_major or ("whole", path) in self.decisions or known in self._wholes:
             self._adopt_whole(x, path)
+            self.slot(x)  # so that it is seen where the host puts another one
             return x
         self._tensors[path] = Demands(tuple(layout), tuple(tape), is_plain)
         if known is None:
@@ -269,18 +269,18 @@ class Entry:
             return x
         if not is_plain:
             raise Restart(("whole", known))
+        self.slot(x)
         cell = self._adopt(x, path, x._data, Storage(CPU, x._data))
         made = self.trace.tensor(cell.root)
+        made._storage, made._born, made._is_view = x._storage, x._born, x._is_view
         self._path_of[id(made)] = path
         return made
 
     def _guard_age(self, x: Tensor, path: str) -> None:
         """Tell a view of memory that was written past it, with a gradient, from others."""
-        recorded, born = f"{path}._storage.recorded", f"{path}._born"
-        if x._storage.recorded > x._born:
-            self.guard(f"{recorded} > {born}")
-        else:  # only views grow old: look no further where it is none
-            self.guard(f"not {path}._is_view or {recorded} <= {born}")
+        is_old = x._storage.recorded > x._born  # only views grow old: others are not asked
+        age = f"{path}._storage.recorded {'>' if is_old else '<='} {path}._born"
+        self.guard(age if is_old else f"not {path}._is_view or {age}")
 
     def _adopt(self, x: Tensor, path: str, data: np.ndarray, key: Storage) -> Cell:
         """Make memory of a tensor a variable of the program.

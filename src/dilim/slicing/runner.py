@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -77,9 +77,10 @@ class Runner:
         except Left:
             return False
         except BaseException as error:
+            if next(_actions_of(error), None) is None:  # else all writes before it were counted
+                self._count_all(memory)
             if isinstance(error, Exception) or host.contexts or host.is_stopped:
                 self._seen_by_user(error)
-            self._count_all(memory)
             host.unwind(error)
             return False
         return True
@@ -148,16 +149,22 @@ class Runner:
 
     def _seen_by_user(self, error: BaseException) -> BaseException:
         """The error with the calls that were laid out flat."""
-        entry = error.__traceback__
-        while entry is not None:
-            code = entry.tb_frame.f_code
-            if code.co_filename == HOST_FILE:
-                for action in self.region.actions:
-                    if action.channel == code.co_name:
-                        here = () if action.at is None else (action.at,)
-                        return users_view(error, (*action.callers, *here))
-            entry = entry.tb_next
+        for name in _actions_of(error):
+            for action in self.region.actions:
+                if action.channel == name:
+                    here = () if action.at is None else (action.at,)
+                    return users_view(error, (*action.callers, *here))
         return self.region.seen_by_user(error)
+
+
+def _actions_of(error: BaseException) -> Iterator[str]:
+    """The actions of the host, by channel, out of which an error has come."""
+    entry = error.__traceback__
+    while entry is not None:
+        code = entry.tb_frame.f_code
+        if code.co_filename == HOST_FILE:
+            yield code.co_name
+        entry = entry.tb_next
 
 
 def interrupt(region: Region, told: Stopped, values: tuple[Any, ...]) -> None:

@@ -97,7 +97,8 @@ class Run(Leaving, Recorder):
         """Take memory for what it is now: what comes next is computed from it."""
         memories = self.memories.items()
         self.expected = {path: holder._storage.version for path, holder in memories}
-        self.given = [(x, x._node) for x in self.memories.values() if x.__class__ is Tensor]
+        held = (*self.memories.values(), *self.slots)
+        self.given = [(x, x._node) for x in held if x.__class__ is Tensor]
 
     def written(self, paths: tuple[str, ...]) -> list[str]:
         """Those of some paths of memory that somebody else has written."""

@@ -13,11 +13,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from dilim import dtypes
+from dilim.errors import GraphError
 from dilim.ir.structure import RECEIVE
 from dilim.ir.types import Type
 from dilim.slicing import contexts, identities, iterators, made_functions, scopes
 from dilim.slicing.actions import CHECK, LEAVE, Action
-from dilim.slicing.errors import OnHost, Unsliceable
+from dilim.slicing.errors import OnHost, Restart, Unsliceable
 from dilim.slicing.leaving import Level
 from dilim.slicing.numbers import Number
 from dilim.slicing.recorded_inside import plain_inputs
@@ -124,9 +125,24 @@ def _memory_of_tape(slicer: Hosting) -> tuple[str, ...] | None:
     for node in slicer.tapes.leading_to(live):
         used += (x for x in node.inputs or () if isinstance(x, Tensor))
         used += plain_inputs(node.op) if isinstance(node.op, Region) else ()
-    cells = {slicer.trace.handle(x).cell: None for x in used}
+    cells = {_cell_of(slicer, x): None for x in used}
     paths = (slicer.entry.memory(cell) for cell in cells if cell.variable is not None)
     return tuple(dict.fromkeys(paths)) if live else None
+
+
+def _cell_of(slicer: Hosting, x: Tensor) -> Any:
+    """The memory of a tensor.
+
+    Raises:
+        Restart: it is there as that of another view of it.
+    """
+    try:
+        return slicer.trace.handle(x).cell
+    except GraphError as error:
+        decision = "whole", slicer.entry.memory(slicer.trace.variable(x))
+        if decision in slicer.decisions:  # it did not help
+            raise Unsliceable(str(error)) from None
+        raise Restart(decision) from None
 
 
 def _recorded(slicer: Hosting) -> Iterator[Tensor]:

@@ -99,10 +99,10 @@ class SlicerTrace(Trace):
         """See `Tracer.before_recorded_write`.
 
         Raises:
-            OnHost: it would change the place of a tensor from outside on the tape.
+            OnHost: it would change the place on the tape of one from outside, or of several.
         """
-        if not self.owns(x):
-            raise OnHost("a write, with gradients, into a tensor from outside")
+        if not self.owns(x) or (x._data.cell in self.followed and id(x) not in self._heads):
+            raise OnHost("a write, with gradients, into what may be a tensor from outside")
 
     def input(self, type: Type, name: str = "") -> Tensor:
         """See `Trace.input`."""
