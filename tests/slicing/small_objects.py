@@ -300,6 +300,7 @@ def f(x):
     return T.step(x, extra=0.5), other.step(x), T.steps + other.steps
 """,
         VECTOR,
+        2,
     ),
     "super of a wrapper": Small(
         """

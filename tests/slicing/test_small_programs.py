@@ -44,6 +44,7 @@ from slicing import (
     small_real,
     small_received,
     small_shown,
+    small_supers,
     small_through_loops,
     small_training,
     small_values,
@@ -103,6 +104,7 @@ ALL = {
     **small_worlds.PROGRAMS,
     **small_agents.PROGRAMS,
     **small_shown.PROGRAMS,
+    **small_supers.PROGRAMS,
 }
 
 

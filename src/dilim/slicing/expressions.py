@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from dilim.slicing.emitter import Emitter, located
-from dilim.slicing.names import renamed
+from dilim.slicing.names import is_super, renamed
 from dilim.slicing.program import Atom
 
 Operand: TypeAlias = ast.expr | ast.keyword
@@ -230,7 +230,8 @@ class Expressions(Emitter):
         return self.assign(target or self.new(), ast.BinOp(left, node.op, right), node)
 
     def _Attribute(self, node: ast.Attribute, target: str | None) -> Atom:
-        operation = located(ast.Attribute(self.atom(node.value), node.attr, ast.Load()), node)
+        owner = node.value if is_super(node.value) else self.atom(node.value)
+        operation = located(ast.Attribute(owner, node.attr, ast.Load()), node)
         return self.assign(target or self.new(), operation, node)
 
     def _Subscript(self, node: ast.Subscript, target: str | None) -> Atom:

@@ -254,3 +254,14 @@ class _Renamer(ast.NodeTransformer):
 
     def _without(self, own: set[str]) -> _Renamer:
         return _Renamer({old: new for old, new in self.names.items() if old not in own})
+
+
+def is_super(node: ast.expr) -> bool:
+    """Whether an expression is ``super()``, which is no step of its own."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "super"
+        and not node.args
+        and not node.keywords
+    )

@@ -31,6 +31,7 @@ from dilim.slicing import (
     rates,
     received,
     splits,
+    supers,
 )
 from dilim.slicing.checked_ints import calculated, leave_unless_small
 from dilim.slicing.errors import OnHost, TooLarge, Unsliceable, attempted
@@ -147,6 +148,8 @@ _TEXTS: Final[dict[int, Callable[[Any], str]]] = {ord("s"): str, ord("r"): repr,
 
 def _attribute(slicer: Slicer, step: program.Step, node: ast.Attribute) -> Callable[[], Any]:
     """How to read an attribute; a property is a call of what it runs."""
+    if isinstance(node.value, ast.Call):
+        return supers.read(slicer, node)
     owner = slicer.atom(node.value)
     if owner.__class__ is Host:
         return received.attribute(slicer, node, owner)
