@@ -141,4 +141,24 @@ def f(x, n):
         (1, 2, 3),
         may_leave=True,
     ),
+    "a tensor and a view of it, given, in a tuple that a loop makes": _small("""
+    b = s.base
+    for i in range(n):
+        s.pair = (b, s.view)
+    return x * 2.0
+"""),
+    "a view and its tensor, given, in a tuple that a loop makes": _small("""
+    v = s.view
+    b = s.base
+    for i in range(n):
+        s.pair = (b, v)
+    return x * 2.0, v
+"""),
+    "a view that is given, as the attribute of another one": _small("""
+    b, y = s.base, x.sum()
+    for i in range(n):
+        y = y + (s.view * b).sum()
+        s.other = s.view
+    return y, s.other is s.view
+"""),
 }

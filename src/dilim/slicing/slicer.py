@@ -220,6 +220,8 @@ class Slicer(Naming):
             value = self.env.get(name)
             if not isinstance(value, Tensor) or not self.trace.owns(value):
                 continue
+            if self.entry.slot(value) is not None:  # one of several views that are given
+                continue
             if value._is_view or value._data.cell.variable is not None:
                 self.made_by.setdefault(id(value), step)
                 self.objects.made_in.setdefault(id(value), self.trace.top)
