@@ -161,4 +161,18 @@ def f(x, n):
         s.other = s.view
     return y, s.other is s.view
 """),
+    "attributes of which a turn takes a view for one, and keeps another": _small("""
+    b = s.base
+    for i in range(n):
+        s.view = b[0]
+        s.same = b
+    return x * 2.0
+"""),
+    "a view that a turn takes, in a tuple with its tensor": _small("""
+    b = s.base
+    for i in range(n):
+        s.view = b[0]
+        s.pair = (b, s.view)
+    return x * 2.0
+"""),
 }

@@ -107,12 +107,12 @@ class CarriedObjects:
             later: whether there was a turn before; None for certainly.
         """
         slots = self._heads = slots_of(values)
+        told = {slot: (next(given), self._known(slot, slots, given)) for slot in self.candidates}
         for slot, x in slots.items():
             is_one = slot in self.settled
             start, same = self._start(slot), slots.get(self.same.get(slot))  # type: ignore[arg-type]
-            if slot in self.candidates:
-                which = next(given)
-                known = self._known(slot, slots, given)
+            if slot in told:
+                which, known = told[slot]
                 with no_grad():
                     flags = [Number(which == k, bool) for k in range(1, len(known) + 1)]
                 self.slicer.one_of.let_be(x, list(zip(flags, known, strict=True)), is_one)
