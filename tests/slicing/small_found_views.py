@@ -175,4 +175,44 @@ def f(x, n):
         s.pair = (b, s.view)
     return x * 2.0
 """),
+    "a tensor that the host writes, with a gradient, before its attribute is set": _small("""
+    b, v = s.base, s.view
+    s.base += w
+    s.view = b[1, :]
+    return x * 2.0
+"""),
+    "a view that the host makes old before its attribute is set": _small(
+        """
+    b, y = s.base, x.sum()
+    s.base += w
+    y = y + (s.view * 2.0).sum()
+    s.view = s.base[:, 1]
+    return y
+""",
+        raises=(1, 2, 3),
+    ),
+    "a view that the host makes old in a branch, before its attribute is set": _small(
+        """
+    y = x.sum() * 0.0
+    if x.sum() > -100.0:
+        s.base += w
+        y = y + (s.view * 2.0).sum()
+    s.view = s.base[:, 1]
+    return y
+""",
+        raises=(1, 2, 3),
+    ),
+    "a view of a detached base that the host makes old in a branch": _small(
+        """
+    y, s.view = x.sum() * 0.0, s.base.detach()[0]
+    if x.sum() > -100.0:
+        print("on the host")
+        s.base += w
+        y = y + (s.view * 2.0).sum()
+    s.base = s.base.detach() * 1.0
+    s.view = s.base[:, 1]
+    return y
+""",
+        raises=(1, 2, 3),
+    ),
 }

@@ -101,12 +101,13 @@ class Runner:
                 still(found, *values)
                 and (taped is None or not (host.written(taped) or host.has_spent()))
                 and not host.written(recorded)
+                and host.are_as_given()
                 and host.is_untouched(lists, leaves)
             ):
                 host.expect()
                 return True
             again = region.again(*values)
-            relied = (*(taped or ()), *recorded)
+            relied = (*(taped or ()), *recorded, *host.recorded_since())
             region.unstable.update(self._changed(again, found, values, relied, lists))
             return False
 

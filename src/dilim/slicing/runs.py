@@ -58,6 +58,7 @@ class Run(Leaving, Recorder):
         self.items: dict[int, tuple[Any, ...]] = {}
         self.memories: dict[str, Any] = {}
         self.given: list[tuple[Any, Any]] = []
+        self.young: list[Tensor] = []
         self.now: dict[tuple[int, Any], tuple[Any, Any]] = {}
         self.versions: dict[int, int] = {}
         self.expected: dict[str, int] = {}
@@ -87,6 +88,7 @@ class Run(Leaving, Recorder):
         self.expected = {}
         self.memories = {}
         self.given = []
+        self.young = []
         self.grads = []
         self.valid = _unknown
         self.frames[0] = {}  # the old one is the caller's
@@ -99,6 +101,7 @@ class Run(Leaving, Recorder):
         self.expected = {path: holder._storage.version for path, holder in memories}
         held = (*self.memories.values(), *self.slots)
         self.given = [(x, x._node) for x in held if x.__class__ is Tensor]
+        self.young = [x for x, _ in self.given if x._is_view and not _is_old(x)]
 
     def written(self, paths: tuple[str, ...]) -> list[str]:
         """Those of some paths of memory that somebody else has written."""
@@ -112,6 +115,16 @@ class Run(Leaving, Recorder):
         """The paths of those tensors from outside that the tape knows the makers of."""
         found = ((path, x) for path, x in self.memories.items() if x.__class__ is Tensor)
         return tuple(path for path, x in found if x._node is not None)
+
+    def are_as_given(self) -> bool:
+        """Whether nobody has written tensors from outside, or past their views, with a gradient."""
+        return all(x._node is node for x, node in self.given) and not any(map(_is_old, self.young))
+
+    def recorded_since(self) -> tuple[str, ...]:
+        """The paths of those tensors from outside of which that is not so."""
+        changed = {id(x) for x, node in self.given if x._node is not node}
+        changed.update(id(x) for x in self.young if _is_old(x))
+        return tuple(path for path, x in self.memories.items() if id(x) in changed)
 
     def disturbed(self) -> dict[Storage, int]:
         """Memory that somebody else has written, with the version that the program believes in."""
@@ -372,3 +385,8 @@ def _items_of(container: Any) -> tuple[Any, ...]:
 
 def _are_same(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
     return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
+
+
+def _is_old(x: Tensor) -> bool:
+    """Whether the memory of a tensor was written past it, with a gradient."""
+    return x._storage.recorded > x._born
