@@ -2,19 +2,25 @@
 
 import pytest
 
+from dilim.slicing import region
 from slicing.fuzz.compilers import COMPILERS
 from slicing.fuzz.workers import tally_of
 
 REFERENCE = range(20000, 21500)
-NATIVE = range(30000, 30150)
+COMPILED = range(30000, 30150)
 CHUNK = 50
 SHARE = 0.5
 """The least part of the tensor operations of a chunk that is native; the worst chunk has 0.80, all
-together have 0.91. On a busy machine one large program may be given up as slicing it takes too much
-time: 0.55 was seen."""
+together have 0.91."""
 SETTLED = 0.55
 """The same in calls in which nothing was sliced. One program that is refused as a whole makes the
-worst chunk, 0.63; the next have 0.90, all together 0.965, where 0.95 is asked."""
+worst chunk, 0.63; the next have 0.90. All together have to have 0.95, see ``tests/conftest.py``."""
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """A busy machine gives up no program that is sliced elsewhere."""
+    monkeypatch.setattr(region, "MOST_SECONDS", 4 * region.MOST_SECONDS)
 
 
 def tally(seeds, backend):
@@ -22,12 +28,15 @@ def tally(seeds, backend):
 
 
 @pytest.mark.parametrize("first", REFERENCE[::CHUNK])
-def test_sliced_programs_do_what_plain_ones_do(first):
+def test_sliced_programs_do_what_plain_ones_do(first, record_property):
     found = tally(range(first, first + CHUNK), "reference")
+    record_property(
+        "native and all settled operations", [found.settled - found.settled_host, found.settled]
+    )
     assert found.share >= SHARE
     assert found.settled_share >= SETTLED
 
 
-@pytest.mark.parametrize("first", NATIVE[:: CHUNK // 5])
+@pytest.mark.parametrize("first", COMPILED[:: CHUNK // 5])
 def test_programs_in_machine_code_do_what_plain_ones_do(first):
     assert tally(range(first, first + CHUNK // 5), "llvm").programs
