@@ -95,3 +95,25 @@ def test_on_one_path():
         *SIGNS,
         fallback="whether a tensor requires a gradient is set where others have it",
     )
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "w.requires_grad = False\n            loss = h.sum()",
+        "loss = h.sum()\n            w.requires_grad_(False)\n            loss.backward()",
+        "w.requires_grad = False\n            w.requires_grad = True\n            loss = h.sum()",
+    ],
+)
+def test_of_a_leaf_that_was_used_before(how):
+    leaf = Call("[dilim.ones(2, requires_grad=True), dilim.ones(2)]")
+    check(
+        f"""
+        def f(w, x):
+            h = x * w
+            {how}
+            return h, loss, w, w.grad
+        """,
+        *(leaf, leaf, leaf),
+        fallback="whether a tensor requires a gradient is set after it was used",
+    )

@@ -250,8 +250,11 @@ def refuse_mark(slicer: Slicer, x: Tensor, flag: Any) -> None:
 
     Raises:
         OnHost: the host has to.
-        Unsliceable: it is the region's, and also another object on another path, or the host's.
+        Unsliceable: it is the region's, and also another object on another path, or the host's; or
+            something was computed from it, whose tape is made when the host sees it.
     """
+    if id(x) in slicer.trace.noted:
+        raise Unsliceable("whether a tensor requires a gradient is set after it was used")
     if not slicer.trace.owns(x) or slicer.entry.slot(x) is not None:
         raise OnHost("whether a tensor from outside requires a gradient is set")
     is_elsewhere = x in slicer.one_of or slicer.objects.may_be_given(x)

@@ -46,6 +46,7 @@ class SlicerTrace(Trace):
         outer_writes: per open region, memory from outside that it wrote, as it was before.
         grads_at_entry: id of a gradient that was there at entry -> how it is found.
         writes: what was written while the graph is built.
+        noted: ids of the leaves that recorded operations were applied to.
         released: recorded operations that were used up, with what they held.
         limits: positions: values that are 0 or more, and less than this.
         turns: when the present turn of each open loop began; see `tape.now`.
@@ -63,17 +64,15 @@ class SlicerTrace(Trace):
         self.check_reshape: Callable[[Handle], None] = lambda made: None
         self.before_record: Callable[[Tensor], None] = lambda x: None
         self.work, self.started = 0, now()
-        self.frozen, self.blind = set[Cell](), set[Cell]()
+        self.frozen, self.blind, self.noted = set[Cell](), set[Cell](), set[int]()
         self.followed: dict[Cell, _Followed] = {}
-        self.parts: dict[Cell, Any] = {}
-        self.uncounted: dict[Cell, Any] = {}
+        self.parts, self.uncounted = dict[Cell, Any](), dict[Cell, Any]()
         self.released: list[tuple[Node, Any, Any]] = []
         self.turns: list[int] = []
         self.lent = Lent(self.turns)
         self.indices: list[Tensor] = []
         self._heads: dict[int, Tensor] = {}
-        self.writes, self._is_sure = Writes(), False
-        self.limits: dict[Value, int] = {}
+        self.writes, self._is_sure, self.limits = Writes(), False, dict[Value, int]()
 
     def forget(self) -> None:
         """Let go of all values and all memory."""
@@ -154,6 +153,7 @@ class SlicerTrace(Trace):
         """See `Tracer.note`."""
         for x in node.inputs or ():
             self.before_record(x)
+        self.noted.update(map(id, node.edges))
         super().note(node, operands)
 
     def before_pull(self, node: Node) -> None:
