@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from rl_agents import bare, every_agent
+from rl_agents import bare, every_agent, fit, made
 
+import dilim
 from dilim.errors import EnvironmentContractError
 from dilim.rl import DQN, PPO, CartPole
 
@@ -72,6 +73,21 @@ def test_arguments_of_train(arguments, error, text):
         DQN.for_env(env, seed=0, hidden_sizes=[4]).train(env, **arguments)
 
 
-def test_the_name_of_an_environment_is_no_environment():
+@every_agent
+def test_masks_that_no_agent_heeds_are_refused(kind):
+    class Masked(fit(kind, CartPole)):
+        def action_mask(self, state):
+            return dilim.ones((*state.shape[:-1], 2), dtype=dilim.bool)
+
+    env = Masked()
+    agent = made(kind, fit(kind, CartPole)(), seed=0)
+    for call in (lambda: agent.train(env, steps=1), lambda: agent.evaluate(env)):
+        with pytest.raises(EnvironmentContractError, match="agents do not heed yet"):
+            call()
+
+
+def test_the_name_or_class_of_an_environment_is_no_environment():
+    with pytest.raises(EnvironmentContractError, match=r"the class CartPole; make one with Cart"):
+        DQN.for_env(CartPole)
     with pytest.raises(EnvironmentContractError, match=r"gymnasium.make\('CartPole-v1'\)"):
         DQN.for_env("CartPole-v1")

@@ -94,6 +94,13 @@ def test_mistakes_are_told_before_anything_runs(arguments, error, text):
         train_seeds(DQN, GridWorld(3), **{"steps": 5, **arguments})
 
 
+def test_an_agent_or_a_seed_beside_the_seeds_is_refused():
+    with pytest.raises(TypeError, match="a class of agents, such as DQN"):
+        train_seeds(DQN(2, [4], 4, seed=1), GridWorld(3), 2, steps=1)
+    with pytest.raises(TypeError, match=r"expected seeds=\[...\]"):
+        train_seeds(DQN, GridWorld(3), 2, steps=1, seed=3)
+
+
 def test_what_train_refuses_is_told():
     with pytest.raises(ValueError, match="expected episodes= or steps="):
         train_seeds(DQN, GridWorld(3), 1)

@@ -14,6 +14,7 @@ from gymnasium import spaces
 from dilim.errors import EnvironmentContractError, ShapeError
 from dilim.rl.actions import Actions, DiscreteActions, actions_of, single
 from dilim.rl.envs.base import TensorEnvironment
+from dilim.rl.envs.rules import Rules
 
 if TYPE_CHECKING:
     from dilim.rl.agents.base import Agent
@@ -66,10 +67,14 @@ def check_spaces(env: Environment) -> None:
     Raises:
         EnvironmentContractError: a space is missing or of another kind.
     """
-    if isinstance(env, str):
+    if isinstance(env, str | type):
+        made, what = (
+            (f"gymnasium.make({env!r})", f"the name {env!r}")
+            if isinstance(env, str)
+            else (f"{env.__name__}()", f"the class {env.__name__}")
+        )
         raise EnvironmentContractError(
-            f"expected an environment, received the name {env!r}; make it with "
-            f"gymnasium.make({env!r})"
+            f"expected an environment, received {what}; make one with {made}"
         )
     kind = type(env).__name__
     wanted = {"observation_space": (spaces.Box,), "action_space": (spaces.Discrete, spaces.Box)}
@@ -136,6 +141,12 @@ def check_fits(env: Environment, agent: Agent) -> None:
     if actions.options != agent.actions.options:
         raise EnvironmentContractError(
             f"{kind}: the agent has {agent.actions}, {place} has {actions}; {cure}"
+        )
+    if isinstance(env, TensorEnvironment) and type(env).action_mask is not Rules.action_mask:
+        raise EnvironmentContractError(
+            f"{kind}: {place} has an action_mask, which agents do not heed yet, so that they would "
+            "take forbidden actions; leave action_mask out, and let the rules say what such an "
+            "action does"
         )
 
 

@@ -124,6 +124,13 @@ def train_seeds(
         >>> [run.seed for run in runs], len(runs[0].returns)
         ([0, 1], 50)
     """
+    if not isinstance(kind, type):
+        raise TypeError(
+            f"train_seeds: expected a class of agents, such as DQN, received {kind!r:.60}; its "
+            "options are given as options="
+        )
+    if "seed" in training:
+        raise TypeError("train_seeds: seed= is that of each agent; expected seeds=[...]")
     numbers = _numbers(seeds)
     if "on_episode" in training:
         raise ValueError(
