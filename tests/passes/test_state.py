@@ -72,3 +72,12 @@ def test_an_iteration_reads_what_the_one_before_wrote():
     inside = "%a: float32[3] = read(%v)\n%c: float32[3] = add(%a, %x)\nwrite(%v, %c)"
     text = f"write(%v, %x)\n{LOOP.format(inside)}\nreturn"
     becomes(state, text, text, INPUTS)
+
+
+def test_a_hidden_write_and_one_of_what_was_there_before_it_both_go():
+    before = "%a: float32[3] = read(%v)\nwrite(%v, %x)\nwrite(%v, %a)\nreturn %a"
+    becomes(state, before, "%a: float32[3] = read(%v)\nreturn %a", INPUTS)
+    seen = (
+        "%a: float32[3] = read(%v)\nwrite(%v, %x)\nsend[channel='c'](%y)\nwrite(%v, %a)\nreturn %a"
+    )
+    becomes(state, seen, seen, INPUTS)

@@ -40,7 +40,8 @@ class _Walk:
     def block(self, graph: Graph) -> Graph:
         names = self.names
         nodes: list[Node | None] = []
-        unseen: dict[Value, int] = {}  # variable -> place of its last write, seen by nobody
+        # variable -> place of its last write, seen by nobody, and what it held before that
+        unseen: dict[Value, tuple[int, Value | None]] = {}
         for node in graph.nodes:
             node = rebuilt(node, renamed(node.inputs, names))
             if node.op == READ:
@@ -53,12 +54,16 @@ class _Walk:
                 continue
             if node.op == WRITE:
                 variable, value = node.inputs
-                if self.contents.get(variable) is value:
+                before = self.contents.get(variable)
+                if before is value:
                     continue
                 self.contents[variable] = value
                 if variable in unseen:
-                    nodes[unseen[variable]] = None
-                unseen[variable] = len(nodes)
+                    place, before = unseen.pop(variable)
+                    nodes[place] = None
+                    if before is value:
+                        continue
+                unseen[variable] = len(nodes), before
             elif node.regions and node.op != FUSED:
                 node = self._control(node, unseen)
             elif node.op in CHANNELS:
@@ -71,7 +76,7 @@ class _Walk:
         kept = [node for node in nodes if node is not None]
         return with_nodes(graph, kept, renamed(graph.outputs, names))
 
-    def _control(self, node: Node, unseen: dict[Value, int]) -> Node:
+    def _control(self, node: Node, unseen: dict[Value, tuple[int, Value | None]]) -> Node:
         """A branch or loop: what it does to what is known."""
         changed = written(node)
         all_known = not host_may_write(node)

@@ -81,7 +81,7 @@ class REINFORCE(Agent):
         self,
         observation_size: int,
         hidden_sizes: Sequence[int] = (32,),
-        action_count: int = 2,
+        action_count: int | None = 2,
         learning_rate: float | Schedule | Mapping[str, Any] = 1e-3,
         gamma: float = 0.99,
         *,
