@@ -11,11 +11,10 @@ from typer.core import TyperGroup
 
 from dilim._version import __version__
 from dilim.cli import cache, grad, operations, show, slices, train
-from dilim.cli.messages import CommandError
+from dilim.cli.messages import INTERRUPTED, CommandError
 from dilim.errors import DilimError
 
 _ParserError: Any = typer.BadParameter.__mro__[2]  # ClickException; not everywhere a public name
-_INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
 class _OneLineErrors(TyperGroup):
@@ -37,7 +36,7 @@ class _OneLineErrors(TyperGroup):
         except MemoryError as error:
             code = _report(f"there is not enough memory: {error}".rstrip(": "))
         except (KeyboardInterrupt, typer.Abort):
-            code = _INTERRUPTED
+            code = INTERRUPTED
         sys.exit(code if isinstance(code, int) else 0)
 
 

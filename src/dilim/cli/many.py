@@ -10,13 +10,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from dilim.cli.messages import CommandError, output
+from dilim.cli.messages import INTERRUPTED, CommandError, output
 from dilim.cli.picture import draw_comparison
 from dilim.rl.processes import spread
 from dilim.rl.runs import Run, RunConfig, Summary
 from dilim.rl.session import Session
-
-_INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
 class _Trainer:
@@ -71,7 +69,7 @@ def train_all(base: Path, config: RunConfig, count: int) -> None:
             f"from its last checkpoint with: dilim resume {base}-seed...",
             soft_wrap=True,
         )
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED) from None
     _show(console, {seed: found[seed] for seed in seeds})
     runs = [Run.open(folder) for folder in folders.values()]
     path = draw_comparison(runs, base.with_name(f"{base.name}.png"))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+INTERRUPTED = 130  # 128 + SIGINT, as shells count
 _PIPED_WIDTH = 120  # characters a line; a file or pipe has no width of its own
 
 

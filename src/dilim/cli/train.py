@@ -12,7 +12,7 @@ from rich.console import Console
 
 from dilim.cli.find import DEFAULT_FOLDER, command, open_run, shown
 from dilim.cli.many import train_all
-from dilim.cli.messages import CommandError, output, program
+from dilim.cli.messages import INTERRUPTED, CommandError, output, program
 from dilim.cli.options import (
     AgentName,
     AgentSettings,
@@ -40,8 +40,6 @@ from dilim.rl.presets import preset
 from dilim.rl.runs import Run, RunConfig, Summary, free_name
 from dilim.rl.session import Session
 from dilim.rl.training import Interrupted
-
-_INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
 def train(
@@ -173,14 +171,14 @@ def _go(session: Session, console: Console) -> None:
             console.print(f"Stopped by Ctrl-C and saved: {outcome(run, summary)}.", soft_wrap=True)
             _print_commands(console, ("go on", command("resume", run)))
             _draw(run)
-            raise typer.Exit(_INTERRUPTED) from None
+            raise typer.Exit(INTERRUPTED) from None
     except KeyboardInterrupt:
         if run.checkpoints():
             console.print("Stopped at once. The last checkpoint is whole.")
             _print_commands(console, ("go on from it", command("resume", run)))
         else:
             console.print("Stopped at once, before the first checkpoint.")
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED) from None
     if summary.reached:
         what = f"Reached the goal of {run.config.until:g}"
     elif run.config.until is None:

@@ -27,7 +27,7 @@ from dilim.slicing.gates import Demands, Gate, tuple_of
 from dilim.slicing.host_tensors import place_in_whole, whole_of
 from dilim.slicing.numbers import BOUNDS, SMALL, Number, type_of_kind
 from dilim.slicing.operators import is_constant
-from dilim.slicing.values import UNBOUND, like, with_items
+from dilim.slicing.values import UNBOUND, is_old, like, with_items
 from dilim.tensors.cells import Cell
 from dilim.tensors.layouts import steps_to
 from dilim.tensors.random import default_generator
@@ -278,9 +278,8 @@ class Entry:
 
     def _guard_age(self, x: Tensor, path: str) -> None:
         """Tell a view of memory that was written past it, with a gradient, from others."""
-        is_old = x._storage.recorded > x._born  # only views grow old: others are not asked
-        age = f"{path}._storage.recorded {'>' if is_old else '<='} {path}._born"
-        self.guard(age if is_old else f"not {path}._is_view or {age}")
+        age = f"{path}._storage.recorded {'>' if is_old(x) else '<='} {path}._born"
+        self.guard(age if is_old(x) else f"not {path}._is_view or {age}")
 
     def _adopt(self, x: Tensor, path: str, data: np.ndarray, key: Storage) -> Cell:
         """Make memory of a tensor a variable of the program.

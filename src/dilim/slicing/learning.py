@@ -16,7 +16,7 @@ from dilim.slicing.operators import PLAIN, is_constant
 from dilim.slicing.program import Step
 from dilim.slicing.scopes import unpacked
 from dilim.slicing.swallowing import may_swallow
-from dilim.slicing.values import Array, Context, Kinds
+from dilim.slicing.values import Array, Context, Kinds, is_old
 from dilim.tensors.tensor import Tensor
 
 _DTYPES: Final = frozenset(x.numpy for x in dtypes.ALL)
@@ -30,8 +30,7 @@ def kind_of(value: Any) -> Any:
     if kind is float or kind is bool:
         return kind
     if kind is Tensor and value.device is CPU and not value.requires_grad:
-        is_old = value._storage.recorded > value._born  # written past it, with a gradient
-        return None if is_old else type_of(value)
+        return None if is_old(value) else type_of(value)
     if kind is np.ndarray and value.dtype in _DTYPES:
         return Array(Type(value.shape, dtypes.from_numpy(value.dtype)))
     if kind is tuple:

@@ -14,7 +14,7 @@ from dilim.slicing.learning import kind_of, merged
 from dilim.slicing.leaving import Leaving, Level
 from dilim.slicing.numbers import SMALL
 from dilim.slicing.recorder import Recorder
-from dilim.slicing.values import UNBOUND, Array
+from dilim.slicing.values import UNBOUND, Array, is_old
 from dilim.tensors.layouts import Step
 from dilim.tensors.tensor import Tensor
 
@@ -101,7 +101,7 @@ class Run(Leaving, Recorder):
         self.expected = {path: holder._storage.version for path, holder in memories}
         held = (*self.memories.values(), *self.slots)
         self.given = [(x, x._node) for x in held if x.__class__ is Tensor]
-        self.young = [x for x, _ in self.given if x._is_view and not _is_old(x)]
+        self.young = [x for x, _ in self.given if x._is_view and not is_old(x)]
 
     def written(self, paths: tuple[str, ...]) -> list[str]:
         """Those of some paths of memory that somebody else has written."""
@@ -118,12 +118,12 @@ class Run(Leaving, Recorder):
 
     def are_as_given(self) -> bool:
         """Whether nobody has written tensors from outside, or past their views, with a gradient."""
-        return all(x._node is node for x, node in self.given) and not any(map(_is_old, self.young))
+        return all(x._node is node for x, node in self.given) and not any(map(is_old, self.young))
 
     def recorded_since(self) -> tuple[str, ...]:
         """The paths of those tensors from outside of which that is not so."""
         changed = {id(x) for x, node in self.given if x._node is not node}
-        changed.update(id(x) for x in self.young if _is_old(x))
+        changed.update(id(x) for x in self.young if is_old(x))
         return tuple(path for path, x in self.memories.items() if id(x) in changed)
 
     def disturbed(self) -> dict[Storage, int]:
@@ -385,8 +385,3 @@ def _items_of(container: Any) -> tuple[Any, ...]:
 
 def _are_same(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
     return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
-
-
-def _is_old(x: Tensor) -> bool:
-    """Whether the memory of a tensor was written past it, with a gradient."""
-    return x._storage.recorded > x._born

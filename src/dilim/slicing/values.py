@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from dilim.ir.types import Type
 from dilim.slicing.numbers import Number
+from dilim.tensors.tensor import Tensor
 
 
 class Host:
@@ -228,6 +229,11 @@ def named(kind: type, items: Iterable[Any]) -> Named:
 def with_items(kind: type, items: tuple[Any, ...]) -> Any:
     """The named tuple of a class that has these items, outside of the region."""
     return tuple.__new__(kind, items)
+
+
+def is_old(x: Tensor) -> bool:
+    """Whether the memory of a tensor was written past it, with a gradient; only views grow old."""
+    return x._storage.recorded > x._born
 
 
 def is_tuple(value: Any) -> bool:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from dilim.dtypes import float32
 from dilim.nn.dense import MLP
 from dilim.optim.adam import Adam
-from dilim.optim.schedules import Schedule, from_dict
 from dilim.rl.agents.base import Agent
+from dilim.rl.agents.settings import Rate, check, rate_of, rate_option
 from dilim.rl.episodes import EpisodeMemory
 from dilim.tensors.creation import arange
 from dilim.tensors.elementwise import exp, where
@@ -82,7 +82,7 @@ class REINFORCE(Agent):
         observation_size: int,
         hidden_sizes: Sequence[int] = (32,),
         action_count: int | None = 2,
-        learning_rate: float | Schedule | Mapping[str, Any] = 1e-3,
+        learning_rate: Rate = 1e-3,
         gamma: float = 0.99,
         *,
         batch_episodes: int = 1,
@@ -106,8 +106,7 @@ class REINFORCE(Agent):
         self.network = MLP(
             observation_size, sizes, activation, init=init, generator=self.network_generator
         )
-        rate = from_dict(learning_rate) if isinstance(learning_rate, Mapping) else learning_rate
-        self.optimizer = Adam(self.network, rate)
+        self.optimizer = Adam(self.network, rate_of(learning_rate))
         self.memory = EpisodeMemory(self.observation_size)
         self.mean_return = 0.0
 
@@ -194,22 +193,18 @@ class REINFORCE(Agent):
     @property
     def options(self) -> dict[str, Any]:
         """See `Agent.options`."""
-        rate = self.optimizer.learning_rate
         return {
             **super().options,
             **{name: getattr(self, name) for name in _OPTIONS},
-            "learning_rate": rate.to_dict() if isinstance(rate, Schedule) else rate,
+            "learning_rate": rate_option(self.optimizer),
         }
 
     def _check_options(self) -> None:
-        for name, fits, wanted in (
+        check(
+            self,
             ("gamma", 0.0 <= self.gamma <= 1.0, "0 to 1"),
             ("batch_episodes", self.batch_episodes >= 1, "at least 1"),
             ("baseline", self.baseline in BASELINES, " or ".join(map(repr, BASELINES))),
             ("baseline_rate", 0.0 < self.baseline_rate <= 1.0, "above 0 and up to 1"),
             ("entropy_bonus", 0.0 <= self.entropy_bonus < math.inf, "at least 0"),
-        ):
-            if not fits:
-                raise ValueError(
-                    f"REINFORCE: expected {name} {wanted}, received {getattr(self, name)!r}"
-                )
+        )
